@@ -1,0 +1,3 @@
+module github.com/mulligan-dev/mulligan
+
+go 1.26.0

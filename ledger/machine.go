@@ -1,0 +1,270 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
+)
+
+// Event is what moves a record.
+type Event string
+
+// The events of the machine. Everything that is not in its table is an [*IllegalTransitionError].
+const (
+	Claim       Event = "claim"        // a new record, or a deferred one taken up again
+	Takeover    Event = "takeover"     // a claimed or launching record whose owner is gone gets a new owner
+	Renew       Event = "renew"        // the owner's lease is extended
+	Defer       Event = "defer"        // not now; nobody owns it
+	Decline     Event = "decline"      // no, for good
+	BeginLaunch Event = "begin_launch" // the one launch is committed to, before anything is started
+	Bind        Event = "bind"         // the replacement passed the gate
+	Abort       Event = "abort"        // the launch never bound
+	SettleOK    Event = "settle_ok"    // the replacement ended well
+	SettleBad   Event = "settle_failed"
+	Annotate    Event = "annotate" // facts, episode label, told marks; the state stays
+)
+
+// Errors of the machine that callers branch on.
+var (
+	// ErrNotOwner means that another instance owns the record, or that the caller's lease is over.
+	ErrNotOwner = errors.New("not the owner of the record")
+	// ErrOwned means that a living instance within its lease owns the record.
+	ErrOwned = errors.New("the record is owned by a living instance")
+	// ErrBound means that the launch is bound to another process, or over: the caller must not run.
+	ErrBound = errors.New("the launch belongs to another process or is over")
+)
+
+// IllegalTransitionError is a change that the machine does not allow.
+type IllegalTransitionError struct {
+	Key   Key
+	From  State
+	Event Event
+}
+
+func (e *IllegalTransitionError) Error() string {
+	from := string(e.From)
+	if from == "" {
+		from = "no record"
+	}
+	return fmt.Sprintf("%s: %s is not allowed from %s", e.Key, e.Event, from)
+}
+
+// Change is one event with all that it needs. Fields that the event does not use are ignored.
+type Change struct {
+	Event  Event
+	Now    stamp.Time
+	Actor  Instance
+	Reason string
+	Note   string
+	// Lease is how long the actor will own the record (Claim, Takeover, Renew, BeginLaunch); zero means DefaultLease.
+	Lease time.Duration
+	// OwnerDead is set when the present owner is proven dead by its lock; a lease that is over needs no proof.
+	OwnerDead bool
+	// Facts replace the record's when set (Claim, Defer, Decline, BeginLaunch, Annotate).
+	Facts *Facts
+	// Episode is set once; a later one is ignored.
+	Episode string
+	// Evidence is where the evidence lies (BeginLaunch).
+	Evidence string
+	// Launch is the fresh launch id (BeginLaunch), or the one presented (Bind).
+	Launch string
+	// Run is the replacement's run id (Bind).
+	Run string
+	// Told are notice kinds to mark as acknowledged (Annotate).
+	Told []string
+}
+
+// New is the record of a lineage's first claim.
+func New(k Key, c Change) (Record, error) {
+	if c.Event != Claim {
+		return Record{}, &IllegalTransitionError{Key: k, Event: c.Event}
+	}
+	r := Record{Schema: Schema, Key: k, First: c.Now}
+	return r.step(c, Claimed, owned(c)), nil
+}
+
+// Apply is the machine: the record after one change, or why it is refused. It never alters r.
+func Apply(r Record, c Change) (Record, error) {
+	illegal := &IllegalTransitionError{Key: r.Key, From: r.State, Event: c.Event}
+	switch c.Event {
+	case Claim:
+		if r.State != Deferred {
+			return r, illegal
+		}
+		return r.step(c, Claimed, owned(c)), nil
+	case Takeover:
+		if r.State != Claimed && r.State != Launching {
+			return r, illegal
+		}
+		if !r.ownerGone(c) {
+			return r, fmt.Errorf("take over %s from %s: %w", r.Key, r.Owner.Instance.ID, ErrOwned)
+		}
+		return r.step(c, r.State, owned(c)), nil
+	case Renew:
+		if r.State != Claimed && r.State != Launching {
+			return r, illegal
+		}
+		if err := r.mustOwn(c); err != nil {
+			return r, err
+		}
+		next := r.clone()
+		next.Revision++
+		next.Owner = owned(c)
+		return next, nil
+	case Defer, Decline:
+		return r.close(c, illegal)
+	case BeginLaunch:
+		if r.State != Claimed || c.Launch == "" {
+			return r, illegal
+		}
+		if err := r.mustOwn(c); err != nil {
+			return r, err
+		}
+		next := r.step(c, Launching, owned(c))
+		next.Launch = &Launch{ID: c.Launch, Begun: c.Now}
+		return next, nil
+	case Bind:
+		return r.bind(c, illegal)
+	case Abort:
+		if r.State != Launching {
+			return r, illegal
+		}
+		if err := r.mustOwn(c); err != nil {
+			return r, err
+		}
+		return r.step(c, SettledFailed, nil), nil
+	case SettleOK, SettleBad:
+		if r.State != Launched {
+			return r, illegal
+		}
+		to := SettledOK
+		if c.Event == SettleBad {
+			to = SettledFailed
+		}
+		return r.step(c, to, nil), nil
+	case Annotate:
+		return r.annotate(c), nil
+	}
+	return r, illegal
+}
+
+// close is Defer and Decline: by the owner of a claimed record, or by anyone for a deferred one, which nobody owns.
+func (r Record) close(c Change, illegal error) (Record, error) {
+	to := Declined
+	if c.Event == Defer {
+		to = Deferred
+	}
+	switch {
+	case r.State == Claimed:
+		if err := r.mustOwn(c); err != nil {
+			return r, err
+		}
+	case r.State == Deferred && c.Event == Decline:
+	default:
+		return r, illegal
+	}
+	return r.step(c, to, nil), nil
+}
+
+// bind is the gate. Who presents the launch id first is the replacement; the same process of the same run may repeat
+// it after a lost acknowledgement, anything else must not run.
+func (r Record) bind(c Change, illegal error) (Record, error) {
+	if r.State != Launching && r.State != Launched {
+		if r.State.Final() {
+			return r, fmt.Errorf("bind %s: the record is %s: %w", r.Key, r.State, ErrBound)
+		}
+		return r, illegal
+	}
+	if r.Launch == nil || r.Launch.ID != c.Launch || c.Launch == "" {
+		return r, fmt.Errorf("bind %s: launch %q is not the record's: %w", r.Key, c.Launch, ErrBound)
+	}
+	if b := r.Launch.Bound; b != nil {
+		if b.Same(c.Actor) && r.Launch.Run == c.Run {
+			return r, nil
+		}
+		return r, fmt.Errorf("bind %s: bound to %s: %w", r.Key, b.ID, ErrBound)
+	}
+	next := r.step(c, Launched, nil)
+	actor := c.Actor
+	next.Launch.Run, next.Launch.Bound, next.Launch.BoundAt = c.Run, &actor, c.Now
+	return next, nil
+}
+
+// annotate changes what is known and told, never what was decided.
+func (r Record) annotate(c Change) Record {
+	next := r.clone()
+	next.Revision++
+	next.learn(c)
+	for _, k := range c.Told {
+		if next.Told == nil {
+			next.Told = map[string]stamp.Time{}
+		}
+		if _, ok := next.Told[k]; !ok {
+			next.Told[k] = c.Now
+		}
+	}
+	return next
+}
+
+// ownerGone reports whether the present owner may be overtaken.
+func (r Record) ownerGone(c Change) bool {
+	return r.Owner == nil || c.OwnerDead || r.Owner.Instance.Same(c.Actor) || c.Now.After(r.Owner.Until)
+}
+
+func (r Record) mustOwn(c Change) error {
+	switch {
+	case r.Owner == nil || !r.Owner.Instance.Same(c.Actor):
+		return fmt.Errorf("%s %s: %w", c.Event, r.Key, ErrNotOwner)
+	case c.Now.After(r.Owner.Until):
+		return fmt.Errorf("%s %s: the lease ended at %s: %w", c.Event, r.Key, r.Owner.Until, ErrNotOwner)
+	}
+	return nil
+}
+
+func owned(c Change) *Owner {
+	lease := c.Lease
+	if lease == 0 {
+		lease = DefaultLease
+	}
+	return &Owner{Instance: c.Actor, Until: c.Now.Add(lease)}
+}
+
+// step is the copy of r after an event that is allowed.
+func (r Record) step(c Change, to State, owner *Owner) Record {
+	next := r.clone()
+	next.Revision++
+	next.State, next.Owner = to, owner
+	if c.Reason != "" {
+		next.Reason, next.Note = c.Reason, c.Note
+	}
+	next.learn(c)
+	next.History = append(next.History, Entry{State: to, Event: c.Event, At: c.Now, Actor: c.Actor.ID, Reason: c.Reason, Note: c.Note})
+	return next
+}
+
+func (r *Record) learn(c Change) {
+	if c.Facts != nil {
+		r.Facts = *c.Facts
+	}
+	if r.Episode == "" {
+		r.Episode = c.Episode
+	}
+	if c.Evidence != "" {
+		r.Evidence = c.Evidence
+	}
+}
+
+// clone copies all that a step may alter; facts are replaced whole and never altered in place.
+func (r Record) clone() Record {
+	r.History = slices.Clone(r.History)
+	r.Told = maps.Clone(r.Told)
+	if r.Launch != nil {
+		l := *r.Launch
+		r.Launch = &l
+	}
+	return r
+}

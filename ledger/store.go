@@ -1,0 +1,85 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
+)
+
+// Errors of stores that callers branch on.
+var (
+	// ErrExists means that the lineage has its record already: its one do-over is someone's.
+	ErrExists = errors.New("the lineage has a record")
+	// ErrNotFound means that there is no such record.
+	ErrNotFound = errors.New("no such record")
+)
+
+// DamageError is a record that is there and cannot be used. It keeps its lineage: nothing is launched for it.
+type DamageError struct {
+	Key  Key    // zero when not even the key can be told
+	Path string // where it lies
+	Why  string
+	// Torn is set when the content fails its checksum, as after a power cut before the claimer was told that it won.
+	Torn bool
+	// Newer is set when a later version of Mulligan wrote it.
+	Newer bool
+}
+
+func (e *DamageError) Error() string {
+	if e.Newer {
+		return fmt.Sprintf("record %s was written by a newer version (%s): update mulligan to read it", e.Path, e.Why)
+	}
+	return fmt.Sprintf("record %s is damaged: %s", e.Path, e.Why)
+}
+
+// Store keeps one record per lineage. Every method is durable when it returns: what it reported survives a power cut.
+type Store interface {
+	// Create writes a lineage's first record, exclusively: exactly one caller ever gets nil for a key, all others
+	// ErrExists, for good.
+	Create(ctx context.Context, r Record) error
+	// Get is the record of a key, ErrNotFound, or a *DamageError.
+	Get(ctx context.Context, k Key) (Record, error)
+	// Update reads, lets f decide and writes, as one step against every other process. now is the store's clock, read
+	// inside the step. What f returns with a nil error is written and returned, unless its revision is the present one:
+	// then nothing is written. f must not block.
+	Update(ctx context.Context, k Key, f func(cur Record, now stamp.Time) (Record, error)) (Record, error)
+	// List yields every record in no particular order; one that cannot be used is yielded as its *DamageError and does
+	// not end the list.
+	List(ctx context.Context) iter.Seq2[Record, error]
+}
+
+// Newest is an optional power of a Store: the n records that changed last, newest first, without reading the others.
+type Newest interface {
+	Newest(ctx context.Context, n int) ([]Record, error)
+}
+
+// Answer is what was decided about a death that gets no record.
+type Answer struct {
+	Schema  int        `json:"schema"`
+	Run     string     `json:"run"`
+	Key     Key        `json:"key"`
+	Name    string     `json:"name"`
+	At      stamp.Time `json:"at"`
+	Died    stamp.Time `json:"died"`
+	Verdict string     `json:"verdict"` // skip or leave_alone
+	Reason  string     `json:"reason"`
+	Text    string     `json:"text"` // one plain sentence
+	// Signature is what the text said, where it said something.
+	Signature *Signature `json:"signature,omitempty"`
+	// Loud is set for an answer whose failure was silenced elsewhere, so that it has to be told here.
+	Loud bool `json:"loud,omitempty"`
+	// Told is set on the repeated entry that is appended once the notice was acknowledged.
+	Told bool `json:"told,omitempty"`
+}
+
+// Answers is the append-only log of answers, keyed by run; the last entry of a run counts.
+type Answers interface {
+	Append(ctx context.Context, a Answer) error
+	// Answer is a run's last entry; ok is false when it has none.
+	Answer(ctx context.Context, run string) (a Answer, ok bool, err error)
+	// Answers yields the last entry of every run, oldest first.
+	Answers(ctx context.Context) iter.Seq2[Answer, error]
+}

@@ -1,0 +1,88 @@
+package witness
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
+)
+
+// Root is a tree of managed code together with how its identity is read and its health is probed. The declaration is
+// kept with each run, so that a healer can judge runs of hosts it knows nothing else about.
+type Root struct {
+	classify.Root
+	// Kind selects the [Source]: "git", "pypackage", "folder", or a host's own.
+	Kind string `json:"kind"`
+	// Package is the distribution name for Kind "pypackage".
+	Package string `json:"package,omitempty"`
+	// Runtime selects the prober: "python", or a host's own. Empty: no prober.
+	Runtime string `json:"runtime,omitempty"`
+}
+
+// Place says where the root is, independent of its name: two declarations with one place are the same tree.
+func (r Root) Place() string {
+	dirs := append([]string(nil), r.Dirs...)
+	sort.Strings(dirs)
+	return r.Kind + ":" + r.Package + ":" + strings.Join(dirs, ":")
+}
+
+// File is one file of the dirty part of an identity.
+type File struct {
+	// Path is relative to the root's first folder, with slashes.
+	Path string `json:"path"`
+	// Digest is the SHA-256 of the content in hex, empty for a deleted file.
+	Digest string `json:"digest,omitempty"`
+}
+
+// Binding is what a declared native library looked like.
+type Binding struct {
+	Path    string `json:"path"`
+	Size    int64  `json:"size"`
+	MTime   int64  `json:"mtime"` // Unix nanoseconds
+	BuildID string `json:"build_id,omitempty"`
+}
+
+// Identity is what code a root held at one moment. A log file beside the code changes nothing in it.
+type Identity struct {
+	Root string     `json:"root"`
+	Kind string     `json:"kind"`
+	At   stamp.Time `json:"at"`
+	// Revision is the commit, package version with its RECORD digest, manifest digest or image digest.
+	Revision string `json:"revision,omitempty"`
+	// Dirty are the files that differ from Revision: tracked changes, and untracked files that match the root's module
+	// patterns. Sorted by path.
+	Dirty    []File    `json:"dirty,omitempty"`
+	Bindings []Binding `json:"bindings,omitempty"`
+	// Unknown says why there is no identity; then nothing else is set and the identity equals no other.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// Known reports whether the identity says anything.
+func (i Identity) Known() bool { return i.Unknown == "" && i.Revision != "" }
+
+// Key is the identity as a short text: two known identities of a root are the same tree exactly when their keys are
+// equal. It is empty for an unknown identity.
+func (i Identity) Key() string {
+	if !i.Known() {
+		return ""
+	}
+	if len(i.Dirty) == 0 && len(i.Bindings) == 0 {
+		return i.Revision
+	}
+	return i.Revision + "+" + i.dirtyDigest()
+}
+
+func (i Identity) dirtyDigest() string {
+	h := sha256.New()
+	for _, f := range i.Dirty {
+		h.Write([]byte(f.Path + "\x00" + f.Digest + "\x00"))
+	}
+	for _, b := range i.Bindings {
+		h.Write([]byte(b.Path + "\x00" + strconv.FormatInt(b.Size, 10) + "\x00" + strconv.FormatInt(b.MTime, 10) + "\x00" + b.BuildID + "\x00"))
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
