@@ -83,3 +83,38 @@ type Answers interface {
 	// Answers yields the last entry of every run, oldest first.
 	Answers(ctx context.Context) iter.Seq2[Answer, error]
 }
+
+// Syncer is an optional power of a Store that makes a record visible to others before its creator has flushed it.
+// Sync returns when the present record of a key is durable; whoever relies on a record that it has only read (to remove
+// a doorbell, say) calls it first. A Store without it shows nothing that is not durable.
+type Syncer interface {
+	Sync(ctx context.Context, k Key) error
+}
+
+// Reclaimer is an optional power of a Store whose first revision can be torn by a power cut before its creator was told
+// that it won.
+type Reclaimer interface {
+	// Reclaim puts r in the place of a torn record, exclusively: of any number of callers at most one gets nil. A record
+	// that is sound is ErrExists. One whose lineage has a storm slot or evidence was more than a claim: it stays damaged,
+	// a *DamageError that is not torn.
+	Reclaim(ctx context.Context, r Record) error
+}
+
+// Evidence keeps what a decision was based on, one set of files for a lineage, written once.
+type Evidence interface {
+	// Put writes the files and a manifest of their SHA-256 hashes, and returns where they lie, relative to the state
+	// root. All of it is durable when Put returns, and all of it appears at once. A lineage that has evidence already
+	// keeps it: the same files again are no error, others are ErrExists together with the path of what is there.
+	Put(ctx context.Context, k Key, files map[string][]byte) (path string, err error)
+	// Get is the evidence of a lineage, checked against its manifest: ErrNotFound when there is none, a *DamageError when
+	// a file is missing or differs.
+	Get(ctx context.Context, k Key) (files map[string][]byte, err error)
+}
+
+// Reports keeps the rendered report of each episode, by format ("report.json", "report.md"); a later one replaces it.
+type Reports interface {
+	// PutReport replaces the report's files; each is whole at every moment, and durable when PutReport returns.
+	PutReport(ctx context.Context, episode string, files map[string][]byte) error
+	// GetReport is the present report, ErrNotFound when the episode has none.
+	GetReport(ctx context.Context, episode string) (files map[string][]byte, err error)
+}
