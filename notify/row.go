@@ -2,7 +2,7 @@ package notify
 
 import (
 	"context"
-
+	"slices"
 	"time"
 )
 
@@ -41,7 +41,41 @@ type Note struct {
 	Text string `json:"text"`
 }
 
-// Notifier shows rows to people. Delivery is at-least-once: a nil error acknowledges.
+// Notifier shows rows to people. Delivery is at-least-once: a nil error acknowledges, anything else means that the row
+// comes again. Notify may be called by several goroutines at once and returns when ctx ends; the package notifytest
+// holds an implementation to this.
 type Notifier interface {
 	Notify(ctx context.Context, r Row) error
+}
+
+// Merge is the row that a sink holds after an arrival: what it held under the key, the zero Row for nothing, and what
+// came. It is how every sink upserts:
+//
+//   - the toast sounds only when the key is new to the sink, so a repeated delivery is silent;
+//   - no note is lost: a note that came replaces the one with its ID in place, others are added below;
+//   - a row that is older than the one held (two healers, an answer that took the long way) adds the notes that were
+//     missing and changes nothing else.
+//
+// Merge alters neither row. Rows of different keys are not combined: then the arrival is returned as it is.
+func Merge(held, came Row) Row {
+	if held.Key == "" || held.Key != came.Key {
+		came.Notes = slices.Clone(came.Notes)
+		return came
+	}
+	next, stale := came, came.At.Before(held.At)
+	if stale {
+		next = held
+	}
+	next.Toast = false
+	next.Notes = slices.Clone(held.Notes)
+	for _, n := range came.Notes {
+		i := slices.IndexFunc(next.Notes, func(h Note) bool { return h.ID == n.ID })
+		switch {
+		case i < 0:
+			next.Notes = append(next.Notes, n)
+		case !stale:
+			next.Notes[i] = n
+		}
+	}
+	return next
 }

@@ -1,0 +1,191 @@
+package notify
+
+import (
+	"time"
+)
+
+// Kinds of the rows that are no episode's. An escalation's or answer's Kind is its reason code.
+const (
+	// KindPause is a breaker that tripped, or a pause that holds failures up.
+	KindPause = "pause"
+)
+
+// EscalationFacts are what one loud row about one lineage is made of.
+type EscalationFacts struct {
+	Project string
+	Lineage string
+	Run     string
+	Name    string
+	// Reason is the code of the decision, and Note its sentence, empty for the catalogue's.
+	Reason string
+	Note   string
+	At     time.Time
+	// Workspace is where the work lies as it was left, empty when there is none.
+	Workspace string
+	Exception string
+	Message   string
+	Episode   string
+	Report    string
+	// Program is how the command line is called here; empty means "mulligan".
+	Program string
+	// Target is what its commands take for this run; empty means the lineage.
+	Target string
+}
+
+// Escalation is a row of its own for what a person has to see: a decline, a question, work that is held, a deferral
+// that expired, a replacement that broke again. Its key is the lineage and the reason, so that each is seen once.
+func Escalation(f EscalationFacts) Row {
+	key := "lineage:" + part(f.Project) + "/" + part(f.Lineage) + ":" + part(f.Reason)
+	row := personal(key, f)
+	row.Tone, row.Toast, row.Loud = Red, true, true
+	return row
+}
+
+// AnswerFacts are what a row about a death without a record is made of.
+type AnswerFacts struct {
+	EscalationFacts
+	// Loud is set when nobody else tells this failure, because the run's own notice was held back.
+	Loud bool
+}
+
+// AnswerRow is a row about one death that got an answer and no record. Its key is the run and the reason: a failure
+// that was shown while the healer was paused and is answered later makes two rows, because it is two messages.
+func AnswerRow(f AnswerFacts) Row {
+	row := personal("run:"+part(f.Run)+":"+part(f.Reason), f.EscalationFacts)
+	row.Tone = Dim
+	if f.Loud {
+		row.Tone, row.Toast, row.Loud = Red, true, true
+	}
+	return row
+}
+
+// personal is what escalations and answers share: whom it is about, why, where the work lies, how to go on, and what
+// the text said.
+func personal(key string, f EscalationFacts) Row {
+	info := Reason(f.Reason)
+	if f.Reason == "" {
+		info.Title = "Left alone"
+	}
+	name := f.Name
+	if name == "" {
+		name = f.Lineage
+	}
+	name = Line(name, nameLimit)
+	why := f.Note
+	if why == "" {
+		why = info.Text
+	}
+	row := Row{
+		Key: key, Kind: f.Reason, At: f.At, Episode: f.Episode, Report: f.Report,
+		Title: firstCalm(name+": "+lowerFirst(info.Title), "An agent: "+lowerFirst(info.Title)),
+	}
+	// The first note is the catalogue's own sentence: the decision's may quote the exception.
+	notes := []Note{{ID: "reason", Text: info.Text}, {ID: "agent", Text: "Agent " + name}}
+	if f.Project != "" {
+		notes[1].Text += " of project " + Line(f.Project, nameLimit)
+	}
+	if info.Text == "" {
+		notes = notes[1:]
+	}
+	add := func(id, text string) {
+		if text != "" {
+			notes = append(notes, Note{ID: id, Text: text})
+		}
+	}
+	if f.Note != "" && f.Note != info.Text {
+		add("why", why)
+	}
+	if f.Workspace != "" {
+		add("workspace", "The workspace is held as it was left: "+f.Workspace)
+	}
+	add("next", GoOn(f.Reason, f.Program, f.target(), f.Workspace))
+	if what := ended(f.Exception, f.Message); what != "" {
+		add("ended", "It ended on "+what)
+	}
+	for i := range notes {
+		if id := notes[i].ID; id == "workspace" || id == "next" {
+			notes[i].Text = whole(notes[i].Text)
+			continue
+		}
+		notes[i].Text = Line(notes[i].Text, noteLimit)
+	}
+	row.Notes = notes
+	return row
+}
+
+func (f EscalationFacts) target() string {
+	for _, t := range []string{f.Target, f.Lineage, f.Run} {
+		if t != "" {
+			return t
+		}
+	}
+	return f.Name
+}
+
+// GoOn is the sentence that tells a person what to do next, with commands that can be pasted. It is empty where nothing
+// is left to do, and for a reason whose way out lies outside Mulligan. An empty program means "mulligan".
+func GoOn(reason, program, target, workspace string) string {
+	if program == "" {
+		program = "mulligan"
+	}
+	if target == "" {
+		return ""
+	}
+	target = Shell(target)
+	retry, dismiss := program+" retry "+target, program+" dismiss "+target
+	look := ""
+	if workspace != "" {
+		look = "look at it with: cd " + Shell(workspace) + "; then "
+	}
+	switch reason {
+	case "handoff":
+		return "Start it again? Yes: " + retry + "  No: " + dismiss
+	case "phase_unknown":
+		return "Start it again? Yes: " + retry + "  No: " + dismiss +
+			"  To have this decided next time, let the run mark its phases: " + program + " exec --phases -- CMD"
+	case "notify_post_provider", "post_provider":
+		return "To go on, " + look + "start it again: " + retry
+	case "supervised", "manual_relaunch", "superseded", "dismissed":
+		return ""
+	case "disabled", "paused", "by_hand", "storm_episode", "storm_window", "storm_loop":
+		return "To let it be decided: " + program + " resume"
+	case "":
+		return ""
+	}
+	return "To start it by hand: " + retry
+}
+
+// PauseFacts are what the row about a pause is made of.
+type PauseFacts struct {
+	// Since is when the pause began; a later pause is another row.
+	Since  time.Time
+	Reason string
+	Note   string
+	// Episode is the update that tripped the breaker, where it is one.
+	Episode string
+	Program string
+}
+
+// PauseRow tells once that nothing is started any more, and how to go on.
+func PauseRow(f PauseFacts) Row {
+	info := Reason(f.Reason)
+	program := f.Program
+	if program == "" {
+		program = "mulligan"
+	}
+	title := "Restarts are paused"
+	if f.Reason != "" {
+		title = firstCalm(title+": "+lowerFirst(info.Title), title)
+	}
+	row := Row{
+		Key: "state:pause:" + f.Since.UTC().Format("20060102T150405.000000000"), Kind: KindPause,
+		Tone: Red, Toast: true, Loud: true, Title: title, At: f.Since, Episode: f.Episode,
+	}
+	for _, n := range []Note{{"reason", info.Text}, {"why", f.Note}} {
+		if n.Text != "" && (n.ID != "why" || f.Note != info.Text) {
+			row.Notes = append(row.Notes, Note{ID: n.ID, Text: Line(n.Text, noteLimit)})
+		}
+	}
+	row.Notes = append(row.Notes, Note{ID: "next", Text: "To go on: " + program + " resume"})
+	return row
+}

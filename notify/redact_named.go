@@ -1,0 +1,269 @@
+package notify
+
+import "strings"
+
+// naming says how surely a name announces a secret.
+type naming int
+
+const (
+	notSecret naming = iota
+	// weak names ("token", "secret") are ordinary words of compilers and prose too: outside of plain assignments their
+	// value has to look like a token.
+	weak
+	strong
+	// header is Authorization, whose value has a scheme, and cookies whose value is a list.
+	header
+	cookies
+)
+
+// keyLimit bounds how far a name is looked for, so that the time stays linear.
+const keyLimit = 64
+
+// secretName classifies a name, whatever its case and its separators: "DB_PASSWORD", "db-password", "dbPassword".
+func secretName(name string) naming {
+	var buf [keyLimit]byte
+	n, upper, parts := 0, true, 1
+	for i := 0; i < len(name) && n < keyLimit; i++ {
+		c := name[i]
+		switch {
+		case c == '_' || c == '-' || c == '.':
+			parts++
+			continue
+		case c >= 'A' && c <= 'Z':
+			if i > 0 && name[i-1] >= 'a' && name[i-1] <= 'z' {
+				parts++
+			}
+			c += 'a' - 'A'
+		case c >= 'a' && c <= 'z':
+			upper = false
+		}
+		buf[n] = c
+		n++
+	}
+	s := buf[:n]
+	ends := func(suffix string) bool { return n >= len(suffix) && string(s[n-len(suffix):]) == suffix }
+	switch {
+	case ends("password"), ends("passwd"), ends("passphrase"), ends("apikey"), ends("accesskey"), ends("secretkey"),
+		ends("privatekey"), ends("signingkey"), ends("encryptionkey"), ends("accountkey"), ends("clientsecret"),
+		ends("accesstoken"), ends("authtoken"), ends("refreshtoken"), ends("idtoken"), ends("sessiontoken"), ends("apitoken"):
+		return strong
+	case ends("pwd") && parts > 1, ends("pass") && parts > 1 && upper:
+		return strong
+	case ends("token"), ends("secret"), ends("credential"), ends("credentials"), ends("key") && parts > 1 && upper:
+		return weak
+	case ends("authorization"):
+		return header
+	case string(s) == "cookie", string(s) == "setcookie":
+		return cookies
+	}
+	return notSecret
+}
+
+// assignment hides the value of a secret's name: "password=x", "\"api_key\": \"x\"", "Authorization: Bearer x",
+// "config['token'] = 'x'".
+func (r *redactor) assignment() bool {
+	i, sep := r.i, r.in[r.i]
+	if at(r.in, i+1) == sep || i > 0 && strings.IndexByte(string(sep)+"!<>", r.in[i-1]) >= 0 {
+		return false
+	}
+	if sep == ':' && at(r.in, i+1) == '=' {
+		return false // the "=" decides
+	}
+	name, quoted := r.nameBefore(i)
+	kind := secretName(name)
+	if kind == notSecret {
+		return false
+	}
+	from := i + 1
+	if sep == '=' && at(r.in, from) == '>' {
+		from++
+	}
+	spaced := at(r.in, i-1) == ' '
+	for from < len(r.in) && (r.in[from] == ' ' || r.in[from] == '\t') {
+		from++
+		spaced = true
+	}
+	if from == len(r.in) || r.in[from] == '\n' || r.in[from] == '\r' {
+		return false
+	}
+	if strings.HasPrefix(r.in[from:], Placeholder) {
+		r.i = from + len(Placeholder)
+		return true
+	}
+	v := r.value(from)
+	text := r.in[v.from:v.to]
+	if text == "" {
+		return false
+	}
+	switch kind {
+	case header:
+		return r.authorization(v, quoted)
+	case cookies:
+		end := v.to
+		if !v.quoted {
+			end = lineEnd(r.in, v.from)
+		}
+		if !strings.Contains(r.in[v.from:end], "=") {
+			return false
+		}
+		r.hide(v.from, end)
+		return true
+	}
+	if !v.quoted && (harmless(text) || codeLike(text)) {
+		return false
+	}
+	if kind == weak && !looksRandom(text) && !quoted && (sep == ':' || spaced && !v.quoted) {
+		return false
+	}
+	r.hide(v.from, v.to)
+	return true
+}
+
+// nameBefore is the name that the separator at i belongs to, and whether it stands in quotes. A part of a path is no
+// name.
+func (r *redactor) nameBefore(i int) (name string, quoted bool) {
+	end := i
+	for end > r.done && i-end < keyLimit && (r.in[end-1] == ' ' || r.in[end-1] == '\t' || r.in[end-1] == ':') {
+		end--
+	}
+	if end-1 > r.done && r.in[end-1] == ']' && isQuote(r.in[end-2]) {
+		end--
+	}
+	if end > r.done && isQuote(r.in[end-1]) {
+		quoted = true
+		end--
+		if end > r.done && r.in[end-1] == '\\' {
+			end--
+		}
+	}
+	from := end
+	for from > r.done && end-from < keyLimit && isKeyByte(r.in[from-1]) {
+		from--
+	}
+	if from > r.done && r.in[i] == ':' && (r.in[from-1] == '/' || r.in[from-1] == '\\') && !quoted {
+		return "", false
+	}
+	return r.in[from:end], quoted
+}
+
+// value is where an assigned value lies, without its quotes.
+type value struct {
+	from, to int
+	quoted   bool
+}
+
+func (r *redactor) value(from int) value {
+	s := r.in
+	if c := s[from]; (c == 'b' || c == 'f' || c == 'r' || c == 'u') && isQuote(at(s, from+1)) {
+		from++
+	}
+	if s[from] == '\\' && isQuote(at(s, from+1)) { // JSON within a string
+		stop := string(s[from : from+2])
+		from += 2
+		end := lineEndPlain(s, from)
+		if j := strings.Index(s[from:end], stop); j >= 0 {
+			end = from + j
+		}
+		return value{from, end, true}
+	}
+	if isQuote(s[from]) {
+		return value{from + 1, closing(s, from+1, s[from]), true}
+	}
+	to := from
+	for to < len(s) && !isSpace(s[to]) && strings.IndexByte("&;,)}]>\"'`<|", s[to]) < 0 {
+		to++
+	}
+	return value{from, to, false}
+}
+
+// authorization hides what follows the scheme of an Authorization header. Prose that only mentions the word stays.
+func (r *redactor) authorization(v value, quotedName bool) bool {
+	end := v.to
+	if !v.quoted {
+		end = lineEnd(r.in, v.from)
+	}
+	text := r.in[v.from:end]
+	word, rest, _ := strings.Cut(text, " ")
+	switch strings.ToLower(word) {
+	case "bearer", "basic", "token", "apikey":
+		n := 0
+		for n < len(rest) && isTokenByte(rest[n]) {
+			n++
+		}
+		if n == 0 {
+			return false
+		}
+		r.hide(v.from, v.from+len(word)+1+n)
+		return true
+	case "digest", "negotiate", "ntlm", "hawk", "aws4-hmac-sha256":
+		r.hide(v.from, end)
+		return true
+	}
+	if v.quoted && quotedName || looksRandom(word) {
+		r.hide(v.from, v.from+len(word))
+		return true
+	}
+	return false
+}
+
+// harmless are values that hold nothing: literals, types, variables and blanks of templates.
+func harmless(s string) bool {
+	switch strings.ToLower(s) {
+	case "none", "null", "nil", "true", "false", "undefined", "str", "string", "int", "bool", "bytes", "any", "optional",
+		"object", "secretstr", "missing", "required", "invalid", "expired", "empty":
+		return true
+	}
+	if strings.HasPrefix(s, "Optional[") || strings.HasPrefix(s, "[") || strings.Trim(s, "*.-{(^?!") == "" {
+		return true
+	}
+	switch s[0] {
+	case '{', '<', '%':
+		return true
+	case '$':
+		return strings.Trim(s[1:], "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789{") == ""
+	}
+	return false
+}
+
+// codeLike reports a value that is an expression in a printed source line: "get_token(", "self.token",
+// "os.environ[". A name with a digit in it is taken for a password instead.
+func codeLike(s string) bool {
+	for _, p := range []string{"self.", "this.", "os.", "process.", "args.", "config.", "settings.", "cfg.", "opts.", "req.", "ctx.", "env."} {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	n := 0
+	for n < len(s) && (s[n] >= 'a' && s[n] <= 'z' || s[n] >= 'A' && s[n] <= 'Z' || s[n] == '_' || s[n] == '.') {
+		n++
+	}
+	return n >= 3 && n < len(s) && (s[n] == '(' || s[n] == '[')
+}
+
+// lineEnd is the end of an unquoted header value: the end of the line, or the quote round the whole header.
+func lineEnd(s string, from int) int {
+	for i := from; i < len(s); i++ {
+		if s[i] == '\n' || s[i] == '\r' || isQuote(s[i]) {
+			return i
+		}
+	}
+	return len(s)
+}
+
+func lineEndPlain(s string, from int) int {
+	if i := strings.IndexByte(s[from:], '\n'); i >= 0 {
+		return from + i
+	}
+	return len(s)
+}
+
+func at(s string, i int) byte {
+	if i < 0 || i >= len(s) {
+		return 0
+	}
+	return s[i]
+}
+
+func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
+
+func isKeyByte(c byte) bool { return isWord(c) || c == '-' || c == '.' }
