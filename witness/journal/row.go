@@ -45,6 +45,9 @@ type Root struct {
 	Kind    string   `json:"kind"`
 	Dirs    []string `json:"dirs,omitempty"`
 	Package string   `json:"package,omitempty"`
+	// Modules and Bindings are as the root declares them, so that whoever closes the row reads the same identity.
+	Modules  []string `json:"modules,omitempty"`
+	Bindings []string `json:"bindings,omitempty"`
 	// From and To are identity keys; empty when the identity could not be read.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
