@@ -42,7 +42,8 @@ var wellKnown = []string{"Error", "String", "Unwrap", "MarshalJSON", "UnmarshalJ
 
 // exportedDoc wants a comment for each exported function, method, type, constant and variable, and for each method of
 // an exported interface. Constants and variables may share the comment of their block, or have theirs at the end of the
-// line. Fields of structs are left to the writer: many are said by their names.
+// line; the one method of an interface is its type's promise. Fields of structs are left to the writer: many are said by
+// their names.
 func exportedDoc(t *Tree) (out []Finding) {
 	for _, p := range t.Packages {
 		if !p.Public() {
@@ -88,7 +89,7 @@ func undocumentedSpec(t *Tree, d *ast.GenDecl, s ast.Spec) (out []Finding) {
 		if !said(s.Doc) && !said(s.Comment) && (d.Lparen.IsValid() || !said(d.Doc)) {
 			out = append(out, findingf(t.pos(s), "type %s has no comment", s.Name.Name))
 		}
-		if i, ok := s.Type.(*ast.InterfaceType); ok {
+		if i, ok := s.Type.(*ast.InterfaceType); ok && len(i.Methods.List) > 1 {
 			for _, m := range i.Methods.List {
 				if len(m.Names) == 1 && m.Names[0].IsExported() && !said(m.Doc) && !said(m.Comment) {
 					out = append(out, findingf(t.pos(m), "method %s.%s has no comment", s.Name.Name, m.Names[0].Name))

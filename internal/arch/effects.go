@@ -162,7 +162,7 @@ func noInit(t *Tree) (out []Finding) {
 
 // forTests are packages that belong in tests alone, beside our own suites.
 var forTests = []string{"testing/...", "net/http/httptest", "github.com/google/go-cmp/...", "pgregory.net/rapid/...",
-	"github.com/anishathalye/porcupine/...", "internal/require", "internal/scenarios"}
+	"github.com/anishathalye/porcupine/...", "internal/require", "internal/faultfs", "internal/scenarios"}
 
 // aids are packages of ours that are written for tests and may use what tests use.
 var aids = []string{"internal/require", "internal/scenarios", "internal/faultfs"}

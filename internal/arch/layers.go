@@ -39,11 +39,12 @@ var engine = slices.Concat(core, []string{"restart/policy", "restart/adopt"})
 
 // public is everything that an adapter may know. It lists no adapter: what two adapters share belongs below both.
 var public = slices.Concat(engine, []string{
-	"restart", "restart/managed", "restart/handoff", "restart/drain", "restart/resume", "probe/canary",
+	"restart", "restart/update", "restart/managed", "restart/handoff", "restart/drain", "restart/resume", "probe/canary",
 })
 
-// disk is the one seam to the file system, and the version of it that fails on purpose.
-var disk = []string{"internal/durable", "internal/faultfs"}
+// system is how the shells and the adapters of the root module reach the machine: one package writes files, one reads
+// clock and processes, one reads the files of a code tree. They hold no decision, so nobody outside misses them.
+var system = []string{"internal/durable", "internal/host", "internal/codetree"}
 
 // Layers is the package map, the lowest first.
 var Layers = []Layer{
@@ -82,22 +83,26 @@ var Layers = []Layer{
 	{Packages: []string{"restart/policy"}, Pure: true, May: core},
 	{Packages: []string{"restart/adopt"}, Pure: true, May: []string{"ledger", "ledger/stamp", "ledger/run"}},
 
-	// The shells: they have clocks and goroutines, and reach the system through interfaces alone.
-	{Packages: []string{"probe/canary"}, May: []string{"probe", "ledger", "ledger/stamp"}},
-	{Packages: []string{"restart"}, May: engine},
-	{Packages: []string{"restart/managed"}, May: slices.Concat(engine, []string{"restart"})},
-	{Packages: []string{"restart/drain"}, May: slices.Concat(engine, []string{"restart"})},
-	{Packages: []string{"restart/handoff"}, May: slices.Concat(engine, []string{"restart", "restart/drain", "probe/canary"})},
-	{Packages: []string{"restart/resume"}, May: slices.Concat(engine, []string{"restart", "restart/drain"})},
+	// The shells: they have clocks and goroutines. The engine reads the machine and writes through its stores alone; the
+	// run's and the update's side keep small files of their own beside them.
+	{Packages: []string{"probe/canary"}, May: []string{"probe", "ledger", "ledger/stamp", "internal/host"}},
+	{Packages: []string{"restart/update"}, May: slices.Concat(engine, system)},
+	{Packages: []string{"restart"}, May: slices.Concat(engine, []string{"restart/update", "internal/host"})},
+	{Packages: []string{"restart/managed"}, May: slices.Concat(engine, system, []string{"restart"})},
+	{Packages: []string{"restart/drain"}, May: slices.Concat(engine, []string{"restart", "internal/host"})},
+	{Packages: []string{"restart/handoff"}, May: slices.Concat(engine, []string{"restart", "restart/drain", "probe/canary",
+		"internal/host"})},
+	{Packages: []string{"restart/resume"}, May: slices.Concat(engine, []string{"restart", "restart/drain",
+		"internal/host"})},
 
 	// Suites are for a stranger's tests, so they bring along no adapter; the simulated host is made of the one
 	// adapter that has no outside.
 	{Packages: []string{"restart/restarttest"}, May: slices.Concat(public, suites, []string{"adapters/memory"})},
 	{Packages: suites, May: slices.Concat(public, []string{"internal/faultfs"})},
 
-	// An adapter knows what it fulfils, never another adapter. Those of the root module share the disk seam.
+	// An adapter knows what it fulfils, never another adapter. Those of the root module share what reaches the machine.
 	{Packages: []string{"adapters/memory/...", "adapters/files/...", "adapters/process/...", "adapters/gitcli/...",
-		"adapters/config/...", "adapters/web/...", "adapters/webhook/..."}, May: slices.Concat(public, disk)},
+		"adapters/config/...", "adapters/web/...", "adapters/webhook/..."}, May: slices.Concat(public, system)},
 	{Packages: []string{"adapters/zlog/..."}},
 	{Packages: []string{"adapters/sqlite/...", "adapters/postgres/...", "adapters/systemd/...", "adapters/prometheus/...",
 		"adapters/desktop/..."}, May: public, Own: true},
@@ -108,6 +113,8 @@ var Layers = []Layer{
 
 	// What nobody outside sees.
 	{Packages: []string{"internal/durable"}},
+	{Packages: []string{"internal/host"}, May: []string{"ledger", "ledger/stamp"}},
+	{Packages: []string{"internal/codetree"}, May: []string{"witness", "ledger/stamp", "internal/host"}},
 	{Packages: []string{"internal/faultfs"}, May: []string{"internal/durable"}},
 	{Packages: []string{"internal/require"}},
 	{Packages: []string{"internal/arch"}},
