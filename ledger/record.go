@@ -64,6 +64,7 @@ type Signature struct {
 	Symbol    string   `json:"symbol,omitempty"`
 	Modules   []string `json:"modules,omitempty"`
 	Root      string   `json:"root,omitempty"`
+	Asked     []string `json:"asked,omitempty"` // roots of the managed frames, innermost first
 	Message   string   `json:"message,omitempty"`
 }
 

@@ -91,6 +91,19 @@ type Run struct {
 // Key is the ledger key of the run's lineage.
 func (r Run) Key() ledger.Key { return ledger.Key{Project: r.Project, Lineage: r.Lineage} }
 
+// Replacement is the run that takes r's place: the same recipe, name and lineage, unchanged. Its boot identities are
+// for the caller to read.
+func (r Run) Replacement(id, launch string, by ledger.Instance, now stamp.Time) Run {
+	n := r
+	n.Schema, n.ID, n.Revision = Schema, id, 0
+	n.Replaces, n.Launch, n.Instance = r.ID, launch, by
+	n.PID, n.Started, n.Phase, n.PhaseFile = 0, now, Booting, ""
+	n.Boot, n.Log, n.Ended, n.Intent = nil, "", nil, nil
+	// Nobody watches a replacement's output.
+	n.Silenced = true
+	return n
+}
+
 // End is how a run ended.
 type End struct {
 	At   stamp.Time    `json:"at"`
@@ -98,6 +111,8 @@ type End struct {
 	Exit classify.Exit `json:"exit"`
 	// Cause is what the host knows for certain about a bad end.
 	Cause classify.Reason `json:"cause,omitempty"`
+	// Identities are the roots' identities at the end, read by the run's side; a root that is missing was not read.
+	Identities []witness.Identity `json:"identities,omitempty"`
 }
 
 // IntentKind is what a person did to a run.

@@ -1,0 +1,277 @@
+package restart
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/doorbell"
+	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/restart/policy"
+	"github.com/mulligan-dev/mulligan/witness"
+)
+
+// death is one death on its way through a pass.
+type death struct {
+	bell string // the doorbell's id, empty when only the record is left
+	note doorbell.Note
+	run  run.Run
+	rec  *ledger.Record // the lineage's record, nil when there is none yet
+
+	facts    policy.Facts
+	decision policy.Decision
+	launch   string // the launch id, once a slot was asked for
+	err      error
+}
+
+// Scope limits a pass. The zero Scope is everything that is pending.
+type Scope struct {
+	// Project and Name choose one run; an empty Project matches all.
+	Project, Name string
+	// Dir chooses the runs whose workspace or folder is in it.
+	Dir string
+}
+
+func (s Scope) holds(r run.Run) bool {
+	if s.Name != "" && (r.Name != s.Name || s.Project != "" && r.Project != s.Project) {
+		return false
+	}
+	if s.Dir == "" || within(r.Recipe.Dir, s.Dir) {
+		return true
+	}
+	return slices.ContainsFunc(r.Workspaces, func(w string) bool { return within(w, s.Dir) })
+}
+
+// collect finds the deaths to decide: the doorbells, and the deferred or orphaned records that have none. Deaths that
+// are decided already lose their doorbell here.
+func (p *pass) collect(ctx context.Context) error {
+	items, err := p.h.cfg.Stores.Doorbells.Pending(ctx)
+	if err != nil {
+		return fmt.Errorf("look at the doorbells: %w", err)
+	}
+	byRun := map[string]bool{}
+	for _, it := range items {
+		if it.Err != nil {
+			p.unreadable(it)
+			continue
+		}
+		if byRun[it.Note.Run] {
+			p.remove(ctx, it.ID)
+			continue
+		}
+		d, err := p.load(ctx, it)
+		if err != nil {
+			p.failed(it.Note.Run, err)
+			continue
+		}
+		if d == nil || !p.scope.holds(d.run) {
+			continue
+		}
+		byRun[d.run.ID] = true
+		p.deaths = append(p.deaths, d)
+	}
+	for _, rec := range p.h.seen {
+		if (rec.State == ledger.Deferred || rec.State == ledger.Claimed) && !byRun[rec.Facts.Death.Run] {
+			if d := p.fromRecord(ctx, rec); d != nil && p.scope.holds(d.run) {
+				p.deaths = append(p.deaths, d)
+			}
+		}
+	}
+	p.deaths = inOrder(p.deaths)
+	return nil
+}
+
+// load joins a doorbell with the run's registration and its lineage's record. A nil death needs nothing more.
+func (p *pass) load(ctx context.Context, it doorbell.Item) (*death, error) {
+	r, err := p.h.cfg.Stores.Runs.Get(ctx, it.Note.Run)
+	if err != nil {
+		return nil, fmt.Errorf("the run that rang is not registered: %w", err)
+	}
+	if _, answered, err := p.h.cfg.Stores.Answers.Answer(ctx, r.ID); err != nil {
+		return nil, fmt.Errorf("look for an answer: %w", err)
+	} else if answered {
+		p.remove(ctx, it.ID)
+		return nil, nil
+	}
+	d := &death{bell: it.ID, note: it.Note, run: r}
+	rec, err := p.h.cfg.Stores.Ledger.Get(ctx, r.Key())
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return d, nil
+	case err != nil:
+		return nil, err
+	}
+	p.saw(rec)
+	d.rec = &rec
+	if rec.Facts.Death.Run == r.ID && rec.State != ledger.Deferred && rec.State != ledger.Claimed {
+		// The record owns this death and has moved on.
+		if rec.State != ledger.Launching {
+			p.remove(ctx, it.ID)
+		}
+		return nil, nil
+	}
+	if rec.Facts.Death.Run != r.ID && rec.State.Final() && rec.Launch != nil && rec.Launch.Run == r.ID {
+		// A replacement's end that is settled already.
+		p.remove(ctx, it.ID)
+		return nil, nil
+	}
+	return d, nil
+}
+
+// fromRecord makes a death of a record whose doorbell is gone.
+func (p *pass) fromRecord(ctx context.Context, rec ledger.Record) *death {
+	rd := rec.Facts.Death
+	r, err := p.h.cfg.Stores.Runs.Get(ctx, rd.Run)
+	if err != nil {
+		p.failed(rd.Run, fmt.Errorf("the run of %s is not registered: %w", rec.Key, err))
+		return nil
+	}
+	n := doorbell.Note{Schema: doorbell.Schema, Run: r.ID, At: rd.At, Phase: run.Phase(rd.Phase),
+		Exit: classify.Exit{Code: rd.Exit, Signal: rd.Signal}, Silenced: rd.Silenced}
+	if r.Ended != nil {
+		n.Identities = r.Ended.Identities
+	}
+	return &death{note: n, run: r, rec: &rec}
+}
+
+// judge fills in everything that rules 1 to 8 rest on.
+func (p *pass) judge(ctx context.Context, d *death) error {
+	f := &d.facts
+	f.Workspace = first(d.run.Workspaces)
+	f.Marking, f.Silenced = d.run.Recipe.Marking, d.note.Silenced || d.run.Silenced
+	f.Replacement = d.run.Launch != ""
+	if d.run.Intent != nil {
+		f.Intent = d.run.Intent.Kind
+	}
+	if err := p.holder(ctx, d); err != nil {
+		return err
+	}
+	f.Phase = run.High(d.run.Phase, cmp.Or(d.note.Phase, run.UnknownPhase))
+	if d.run.Recipe.Marking == run.Idempotent && d.note.Phase == "" {
+		f.Phase = run.Preparing
+	}
+	if d.rec != nil && d.rec.Facts.Death.Run == d.run.ID && d.bell == "" {
+		f.Signature = signatureOf(d.rec.Facts.Signature)
+	} else {
+		f.Signature = p.h.cfg.Classifier.Classify(classify.Input{
+			Text: d.note.Text, Exit: d.note.Exit, Cause: d.note.Cause, Roots: roots(d.run.Roots), Workspaces: d.run.Workspaces,
+		})
+	}
+	for _, r := range d.involved() {
+		if rt, ok := p.h.cfg.Runtimes[r.Runtime]; ok && rt.Prober != nil {
+			f.Probeable = append(f.Probeable, r.Name)
+		}
+	}
+	since := d.note.At
+	if d.rec != nil && d.rec.Facts.Death.Run == d.run.ID {
+		since, f.Seen = d.rec.First, true
+	}
+	f.Age, f.Held = p.age(since)
+	return nil
+}
+
+// holder looks who has the run's name now. A newer run wins over any relaunch.
+func (p *pass) holder(ctx context.Context, d *death) error {
+	d.facts.Superseded = ""
+	holder, err := p.h.cfg.Stores.Runs.Holder(ctx, d.run.Project, d.run.Name)
+	switch {
+	case errors.Is(err, run.ErrNotFound):
+	case err != nil:
+		return fmt.Errorf("look who holds the name %s/%s: %w", d.run.Project, d.run.Name, err)
+	case holder.ID != d.run.ID && holder.Replaces != d.run.ID:
+		d.facts.Superseded = holder.ID
+	}
+	return nil
+}
+
+// involved are the roots that the failure is about: the one that owns the module, and those of the frames that asked.
+// A failure that names none involves all of the run's roots.
+func (d *death) involved() []witness.Root {
+	sig := d.facts.Signature
+	var out []witness.Root
+	for _, r := range d.run.Roots {
+		if r.Name == sig.Root || slices.Contains(sig.Asked, r.Name) {
+			out = append(out, r)
+		}
+	}
+	if len(out) == 0 {
+		return d.run.Roots
+	}
+	return out
+}
+
+// record is the death as the ledger keeps it.
+func (d *death) record() ledger.Facts {
+	sig := d.facts.Signature
+	f := ledger.Facts{
+		Death: ledger.Death{
+			Run: d.run.ID, Name: d.run.Name, At: d.note.At, Booted: d.run.Started, Phase: string(d.facts.Phase),
+			Exit: d.note.Exit.Code, Signal: d.note.Exit.Signal, Silenced: d.facts.Silenced,
+			Workspace: d.facts.Workspace, Log: d.run.Log,
+		},
+		Signature: ledger.Signature{
+			Family: string(sig.Family), Reason: string(sig.Reason), Exception: sig.Exception, Module: sig.Module,
+			Symbol: sig.Symbol, Modules: sig.ManagedModules, Root: sig.Root, Asked: sig.Asked, Message: sig.Message,
+		},
+	}
+	if d.rec != nil && d.bell == "" {
+		f.Signature = d.rec.Facts.Signature
+	}
+	for _, r := range d.run.Roots {
+		f.Roots = append(f.Roots, ledger.RootChange{Root: r.Name, From: keyOf(d.run.Boot, r.Name), To: keyOf(d.note.Identities, r.Name)})
+	}
+	if w := d.facts.Witnesses; w != nil {
+		for _, e := range w.Evidence {
+			f.Witnesses = append(f.Witnesses, witnessOf(e))
+		}
+		f.Culprit = culpritOf(w.Culprit())
+	}
+	if pr := d.facts.Probe; pr != nil && pr.Result != nil {
+		f.Probe = &ledger.Probe{Outcome: string(pr.Result.Outcome), Modules: pr.Modules, Detail: pr.Result.Detail}
+	}
+	return f
+}
+
+// window is the life of the run, in which an update must lie.
+func (d *death) window() stamp.Window { return stamp.Window{From: d.run.Started, To: d.note.At} }
+
+// inOrder puts a run that waits behind the runs that it waits for, and otherwise the oldest death first.
+func inOrder(ds []*death) []*death {
+	slices.SortFunc(ds, func(a, b *death) int {
+		switch {
+		case a.note.At.Before(b.note.At):
+			return -1
+		case b.note.At.Before(a.note.At):
+			return 1
+		}
+		return cmp.Compare(a.run.ID, b.run.ID)
+	})
+	byName := map[[2]string]*death{}
+	for _, d := range ds {
+		byName[[2]string{d.run.Project, d.run.Name}] = d
+	}
+	out := make([]*death, 0, len(ds))
+	placed := map[*death]bool{}
+	var place func(d *death)
+	place = func(d *death) {
+		if placed[d] {
+			return // also ends a circle of waits
+		}
+		placed[d] = true
+		for _, n := range d.run.WaitsFor {
+			if w := byName[[2]string{d.run.Project, n}]; w != nil {
+				place(w)
+			}
+		}
+		out = append(out, d)
+	}
+	for _, d := range ds {
+		place(d)
+	}
+	return out
+}

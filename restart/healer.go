@@ -1,0 +1,106 @@
+package restart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/internal/host"
+	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/ledger/storm"
+	"github.com/mulligan-dev/mulligan/notify"
+	"github.com/mulligan-dev/mulligan/probe"
+	"github.com/mulligan-dev/mulligan/witness"
+)
+
+// Runtime is what the healer needs to know of one runtime: where a module lies, and how to prove that it loads.
+type Runtime struct {
+	// Modules maps module names to files, for the file proof (W3).
+	Modules witness.Modules
+	// Prober loads modules in a fresh interpreter; nil declines every relaunch with no_prober.
+	Prober probe.Prober
+}
+
+// Config is all that a healer needs. Stores, Classifier and Launcher are required.
+type Config struct {
+	Stores     Stores
+	Classifier *classify.Classifier
+	// Sources read identities, by Root.Kind.
+	Sources map[string]witness.Source
+	// Runtimes load modules, by Root.Runtime.
+	Runtimes map[string]Runtime
+	Launcher Launcher
+	// Notifiers are all told; a notice is acknowledged when every one took it.
+	Notifiers []notify.Notifier
+	Settings  Settings
+	// Logger is told what goes on; nil discards.
+	Logger *slog.Logger
+	// Now is this machine's clocks by default; a simulated host brings its own.
+	Now func() stamp.Time
+}
+
+// Healer is the engine. Its methods may be called at the same time; any number of healers, in any number of
+// processes, may share one set of stores.
+type Healer struct {
+	cfg  Config
+	set  Settings
+	log  *slog.Logger
+	self ledger.Instance
+	// dry turns every write off; see dryrun.go.
+	dry bool
+
+	mu   sync.Mutex // one pass at a time in this process
+	memo probe.Memo
+	// seen are the records as this healer last saw them; a hint for what is open and who belongs to an episode, read
+	// anew by every full pass.
+	seen map[ledger.Key]ledger.Record
+	held sync.WaitGroup // programs that were started held and are watched to their end
+}
+
+// New validates the config and reports all that is wrong with it at once.
+func New(cfg Config) (*Healer, error) {
+	errs := []error{cfg.Stores.Validate(), cfg.Settings.validate()}
+	if cfg.Classifier == nil {
+		errs = append(errs, errors.New("Classifier is missing"))
+	}
+	switch {
+	case cfg.Launcher == nil:
+		errs = append(errs, errors.New("Launcher is missing"))
+	case cfg.Launcher.Mode() != Runner && cfg.Launcher.Mode() != Held:
+		errs = append(errs, fmt.Errorf("the launcher declares mode %q, want %q or %q: a replacement that starts before the launch gate could run twice",
+			cfg.Launcher.Mode(), Runner, Held))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("healer: %w", err)
+	}
+	if cfg.Now == nil {
+		cfg.Now = host.Now
+	}
+	log := cfg.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Healer{cfg: cfg, set: cfg.Settings.withDefaults(), log: log, self: cfg.Stores.Instances.Self(),
+		seen: map[ledger.Key]ledger.Record{}}, nil
+}
+
+// Wait returns when every program that this healer started held has ended. Only a host whose launcher is of that mode
+// needs it.
+func (h *Healer) Wait() { h.held.Wait() }
+
+// Resume ends a pause, whoever or whatever made it, and tells what was paused. It is no error when nothing was.
+func (h *Healer) Resume(ctx context.Context, by string) (was bool, err error) {
+	_, err = h.cfg.Stores.Storm.UpdateState(ctx, func(cur storm.State, now stamp.Time) (storm.State, error) {
+		was = cur.Paused != nil
+		return storm.Resume(cur, now), nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("resume: %w", err)
+	}
+	h.log.Info("resumed", "by", by, "was_paused", was)
+	return was, nil
+}

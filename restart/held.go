@@ -1,0 +1,100 @@
+package restart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/doorbell"
+	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/witness"
+)
+
+// startHeld is the runner's part for a launcher that has none: the program is started held on a pipe, the engine takes
+// the name and passes the gate with the program's own process bound, and only then lets it run. Should the engine die
+// in between, the pipe closes and the program exits without having run a line.
+func (p *pass) startHeld(ctx context.Context, d *death, o Order) (Started, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return Started{}, fmt.Errorf("make a run id: %w", err)
+	}
+	o.Run = id.String()
+	s, err := p.h.cfg.Launcher.Launch(ctx, o)
+	if err != nil {
+		return Started{}, fmt.Errorf("launch %s: %w", d.run.Name, err)
+	}
+	if s.Held == nil {
+		return Started{}, fmt.Errorf("launch %s: the launcher declares mode %q and started nothing held", d.run.Name, Held)
+	}
+	r := d.run.Replacement(o.Run, o.Launch, ledger.Instance{
+		ID: "held-" + o.Launch, Unlocked: true, Host: p.h.self.Host, Boot: p.h.self.Boot, PIDNS: p.h.self.PIDNS,
+		PID: s.Held.PID(), Start: s.Held.Start(),
+	}, p.h.cfg.Now())
+	r.PID, r.Log = s.Held.PID(), o.Log
+	for _, root := range r.Roots {
+		r.Boot = append(r.Boot, p.look(ctx, root).id)
+	}
+	if err := p.gate(ctx, o, r); err != nil {
+		return Started{}, errors.Join(fmt.Errorf("pass the launch gate for %s: %w", d.run.Name, err), s.Held.Abandon())
+	}
+	if err := s.Held.Release(); err != nil {
+		return Started{}, fmt.Errorf("let the replacement of %s run: %w", d.run.Name, err)
+	}
+	p.h.held.Go(func() { p.h.watch(context.WithoutCancel(ctx), r, s.Held) })
+	return s, nil
+}
+
+// gate takes the name and binds the held process.
+func (p *pass) gate(ctx context.Context, o Order, r run.Run) error {
+	err := p.h.cfg.Stores.Runs.Start(ctx, r, func(holder *run.Run) error {
+		if holder != nil && holder.ID != o.Dead.ID {
+			return fmt.Errorf("the name has gone to run %s: %w", holder.ID, ledger.ErrBound)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	_, err = p.update(ctx, o.Key, func(cur ledger.Record, now stamp.Time) (ledger.Record, error) {
+		return ledger.Apply(cur, ledger.Change{Event: ledger.Bind, Now: now, Actor: r.Instance, Launch: o.Launch, Run: r.ID})
+	})
+	return err
+}
+
+// watch stays with a held program to its end, and records or rings it like a runner would.
+func (h *Healer) watch(ctx context.Context, r run.Run, proc HeldProcess) {
+	exit := proc.Wait()
+	end := run.End{At: h.cfg.Now(), OK: exit == (classify.Exit{}), Exit: exit}
+	if !end.OK {
+		for _, root := range r.Roots {
+			if src := h.cfg.Sources[root.Kind]; src != nil {
+				id, err := src.Identify(ctx, root)
+				if err != nil {
+					id = witness.Identity{Unknown: err.Error()}
+				}
+				id.Root, id.Kind, id.At = root.Name, root.Kind, h.cfg.Now()
+				end.Identities = append(end.Identities, id)
+			}
+		}
+		text := proc.Tail()
+		err := h.cfg.Stores.Doorbells.Ring(ctx, doorbell.Note{Schema: doorbell.Schema, Run: r.ID, At: end.At,
+			Phase: run.UnknownPhase, Exit: exit, Text: text[max(0, len(text)-doorbell.TextLimit):], Identities: end.Identities, Silenced: true})
+		if err != nil {
+			h.log.Error("the end of a replacement could not be rung", "run", r.ID, "error", err)
+		}
+	}
+	_, err := h.cfg.Stores.Runs.Update(ctx, r.ID, func(cur run.Run) (run.Run, error) {
+		if cur.Ended == nil {
+			cur.Ended = &end
+		}
+		return cur, nil
+	})
+	if err != nil {
+		h.log.Error("the end of a replacement could not be recorded", "run", r.ID, "error", err)
+	}
+}

@@ -1,0 +1,243 @@
+package restart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mulligan-dev/mulligan/episode"
+	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/restart/policy"
+	"github.com/mulligan-dev/mulligan/restart/update"
+	"github.com/mulligan-dev/mulligan/witness"
+	"github.com/mulligan-dev/mulligan/witness/journal"
+	"github.com/mulligan-dev/mulligan/witness/quiet"
+)
+
+// late takes every death that is still undecided through the table. The probe comes for all of them at once, so that
+// one interpreter answers for everything that one update broke.
+func (p *pass) late(ctx context.Context) {
+	open := p.undecided()
+	for _, d := range open {
+		d.err = p.advance(ctx, d)
+	}
+	if waiting := p.needing(open, policy.NeedProbe); len(waiting) > 0 {
+		p.probe(ctx, waiting)
+		for _, d := range waiting {
+			d.err = p.advance(ctx, d)
+		}
+	}
+	p.launch(ctx, p.needing(open, policy.NeedSlot))
+	for _, d := range open {
+		if d.err == nil && d.decision.Need == policy.NeedNothing && d.decision.Verdict != policy.Skip && d.launch == "" {
+			d.err = p.finish(ctx, d)
+		}
+	}
+	p.unlock()
+}
+
+func (p *pass) undecided() []*death {
+	var out []*death
+	for _, d := range p.deaths {
+		if d.err == nil && d.decision.Verdict == policy.Undecided {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func (p *pass) needing(ds []*death, n policy.Need) []*death {
+	var out []*death
+	for _, d := range ds {
+		if d.err == nil && d.decision.Need == n {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// advance asks the table and looks up what it needs, until it decides or needs what is looked up for all at once.
+func (p *pass) advance(ctx context.Context, d *death) error {
+	for {
+		d.decision = policy.Decide(d.facts, p.limits())
+		var err error
+		switch d.decision.Need {
+		case policy.NeedQuiet:
+			err = p.quiet(ctx, d)
+		case policy.NeedWitnesses:
+			err = p.witnesses(ctx, d)
+		case policy.NeedPreflight:
+			pre := p.h.cfg.Launcher.Preflight(ctx, Order{Key: d.run.Key(), Dead: d.run})
+			if s := SupervisedPreflight(d.run); s.Code != "" {
+				pre = s
+			}
+			d.facts.Preflight = &pre
+		default:
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// finish writes a decision of rules 9 to 13. A deferral that is there already with the same cause is left alone.
+func (p *pass) finish(ctx context.Context, d *death) error {
+	switch d.decision.Verdict {
+	case policy.Decline:
+		return p.decline(ctx, d)
+	case policy.Defer, policy.Pause:
+		if q := d.facts.Quiet; q != nil && !q.Quiet {
+			p.due(q.Until)
+		}
+		if d.rec.State == ledger.Deferred {
+			if d.rec.Reason == d.decision.Code {
+				return nil
+			}
+			if err := p.claim(ctx, d); err != nil || d.decision.Verdict == policy.Skip {
+				return err
+			}
+		}
+		return p.move(ctx, d, ledger.Defer)
+	}
+	return nil
+}
+
+// quiet takes the writer lock shared, for the rest of the pass, and looks when each root last changed.
+func (p *pass) quiet(ctx context.Context, d *death) error {
+	in := quiet.Input{Now: p.now, Quiescence: p.h.set.Quiescence}
+	holder, err := p.share(ctx)
+	if err != nil {
+		return err
+	}
+	if holder != "" {
+		in.LockHeld, in.Holder = true, holder
+	} else if err := p.readJournal(ctx); err != nil {
+		return err
+	}
+	for _, r := range p.rows {
+		if r.Open() {
+			in.Open = append(in.Open, quiet.Update{Row: r, Alive: update.Alive(p.h.cfg.Stores.Instances, r)})
+		}
+	}
+	for _, r := range d.involved() {
+		c := p.look(ctx, r)
+		in.Roots = append(in.Roots, quiet.Root{Name: r.Name, LastChange: c.last, Err: c.lastErr})
+	}
+	res := quiet.Check(in)
+	d.facts.Quiet = &res
+	return nil
+}
+
+// share takes the writer lock once for the pass; a holder means that an update has it.
+func (p *pass) share(ctx context.Context) (holder string, err error) {
+	if p.release != nil {
+		return "", nil
+	}
+	release, err := p.h.cfg.Stores.Lock.Shared(ctx, "healer "+p.h.self.ID)
+	var held *journal.HeldError
+	if errors.As(err, &held) {
+		return held.Holder, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("take the writer lock shared: %w", err)
+	}
+	p.release = release
+	return "", nil
+}
+
+// readJournal reads the updates, and closes those whose process and writer are gone: with the lock shared nobody else
+// can be writing.
+func (p *pass) readJournal(ctx context.Context) error {
+	if p.read {
+		return nil
+	}
+	var rows []journal.Row
+	for r, err := range p.h.cfg.Stores.Journal.Rows(ctx) {
+		if err != nil {
+			p.h.log.Warn("a row of the update journal cannot be read", "error", err)
+			continue
+		}
+		rows = append(rows, r)
+	}
+	rows, err := update.CloseOrphans(ctx, update.Orphans{
+		Journal: p.h.cfg.Stores.Journal, Instances: p.h.cfg.Stores.Instances, Sources: p.h.cfg.Sources,
+		Now: p.h.cfg.Now, By: "healer " + p.h.self.ID,
+	}, rows)
+	if err != nil {
+		return fmt.Errorf("close an update that was cut off: %w", err)
+	}
+	p.rows, p.read = rows, true
+	return nil
+}
+
+// look reads a root once for the pass.
+func (p *pass) look(ctx context.Context, r witness.Root) change {
+	if c, ok := p.changes[r.Place()]; ok {
+		return c
+	}
+	var c change
+	src := p.h.cfg.Sources[r.Kind]
+	if src == nil {
+		c.lastErr = fmt.Errorf("no source reads roots of kind %q", r.Kind)
+		c.id = witness.Identity{Root: r.Name, Kind: r.Kind, Unknown: c.lastErr.Error()}
+	} else {
+		c.last, c.lastErr = src.LastChange(ctx, r)
+		c.id = p.identify(ctx, r)
+	}
+	p.changes[r.Place()] = c
+	return c
+}
+
+func (p *pass) identify(ctx context.Context, r witness.Root) witness.Identity {
+	id, err := p.h.cfg.Sources[r.Kind].Identify(ctx, r)
+	if err != nil {
+		id = witness.Identity{Unknown: err.Error()}
+	}
+	id.Root, id.Kind, id.At = r.Name, r.Kind, p.h.cfg.Now()
+	return id
+}
+
+// witnesses searches for proof of the update, and fixes the episode with it.
+func (p *pass) witnesses(ctx context.Context, d *death) error {
+	req := witness.Request{
+		Verdict: d.facts.Signature, Roots: d.run.Roots, Boot: d.run.Boot, Death: d.note.Identities, Window: d.window(),
+		Rows: p.rows, Sources: p.h.cfg.Sources, Modules: map[string]witness.Modules{},
+	}
+	for name, rt := range p.h.cfg.Runtimes {
+		if rt.Modules != nil {
+			req.Modules[name] = rt.Modules
+		}
+	}
+	found, err := witness.Gather(ctx, req)
+	if err != nil {
+		return fmt.Errorf("search for witnesses: %w", err)
+	}
+	d.facts.Witnesses = &found
+	return nil
+}
+
+// episode is the id that the death's record gets: by what the update was, never by what the text said.
+func (p *pass) episode(d *death) string {
+	f := d.record()
+	in := episode.Cause{Key: d.run.Key(), Culprit: f.Culprit, Witnesses: f.Witnesses}
+	for _, r := range d.involved() {
+		if c, ok := p.changes[r.Place()]; ok && c.id.Known() {
+			in.Root, in.Identity = r.Name, c.id.Key()
+			break
+		}
+	}
+	return episode.ID(in)
+}
+
+// recheck looks once more, right before a launch, at what a person may have done meanwhile.
+func (p *pass) recheck(ctx context.Context, d *death) error {
+	r, err := p.h.cfg.Stores.Runs.Get(ctx, d.run.ID)
+	if err != nil {
+		return fmt.Errorf("look at run %s again: %w", d.run.ID, err)
+	}
+	if r.Intent != nil {
+		d.facts.Intent = r.Intent.Kind
+	}
+	return p.holder(ctx, d)
+}

@@ -1,0 +1,182 @@
+package restart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/ledger/storm"
+	"github.com/mulligan-dev/mulligan/restart/policy"
+)
+
+// launch relaunches what passed every rule. Runs go in the given order, so that a run that waits comes after the one
+// that it waits for; the slow part, waiting for the handshakes, is shared.
+func (p *pass) launch(ctx context.Context, ds []*death) {
+	var wg sync.WaitGroup
+	for _, d := range ds {
+		ready, err := p.commit(ctx, d)
+		if err != nil {
+			d.err = err
+		}
+		if !ready {
+			continue
+		}
+		started, err := p.start(ctx, d)
+		if err != nil {
+			d.err = errors.Join(err, p.abort(ctx, d, policy.LaunchFailed, "The launcher could not start it: "+err.Error()))
+			continue
+		}
+		wg.Go(func() { d.err = p.handshake(ctx, d, started) })
+	}
+	wg.Wait()
+	for _, d := range ds {
+		if d.launch != "" && d.rec != nil {
+			p.keep(d, *d.rec)
+			if d.rec.State != ledger.Launching {
+				p.remove(ctx, d.bell)
+			}
+		}
+	}
+}
+
+// commit does everything that has to be durable before anything is started, in this order: the record is ours, the
+// person's intent is looked at once more, the breaker gave a slot, the evidence is on disk, the launch is begun. ready
+// is false when one of them said no; then the decision tells which.
+func (p *pass) commit(ctx context.Context, d *death) (ready bool, err error) {
+	if d.rec.State == ledger.Deferred {
+		if err := p.claim(ctx, d); err != nil || d.decision.Verdict == policy.Skip {
+			return false, err
+		}
+	}
+	if err := p.recheck(ctx, d); err != nil {
+		return false, err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return false, fmt.Errorf("make a launch id: %w", err)
+	}
+	ep := p.episode(d)
+	if d.rec.Episode != "" {
+		ep = d.rec.Episode
+	}
+	d.facts.Slot = &policy.Slot{}
+	if d.decision = policy.Decide(d.facts, p.limits()); d.decision.Verdict != policy.Relaunch {
+		return false, nil // a person was faster: late finishes it
+	}
+	_, err = p.h.cfg.Stores.Storm.UpdateState(ctx, func(cur storm.State, now stamp.Time) (storm.State, error) {
+		next, tripped := storm.Reserve(cur, storm.Slot{Launch: id.String(), Episode: ep, At: now}, p.h.set.limits(), now)
+		d.facts.Slot.Tripped = tripped
+		return next, nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("reserve a slot for %s: %w", d.rec.Key, err)
+	}
+	if d.decision = policy.Decide(d.facts, p.limits()); d.decision.Verdict != policy.Relaunch {
+		return false, nil // the breaker tripped
+	}
+	facts := d.record()
+	path, err := p.evidence(ctx, d, facts, ep)
+	if err != nil {
+		d.decision = policy.Decision{Verdict: policy.Defer, Code: policy.EvidenceFailed, Written: policy.Record,
+			Text: "The evidence cannot be written, so nothing is started: " + err.Error()}
+		return false, fmt.Errorf("write the evidence of %s: %w", d.rec.Key, errors.Join(err, p.move(ctx, d, ledger.Defer)))
+	}
+	rec, err := p.update(ctx, d.rec.Key, func(cur ledger.Record, now stamp.Time) (ledger.Record, error) {
+		return ledger.Apply(cur, ledger.Change{
+			Event: ledger.BeginLaunch, Now: now, Actor: p.h.self, Lease: p.h.set.Lease, Reason: d.decision.Code,
+			Note: d.decision.Text, Launch: id.String(), Episode: ep, Evidence: path, Facts: &facts,
+		})
+	})
+	if refused(err) {
+		p.lost(d, "Another healer works on it.")
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("begin the launch of %s: %w", d.rec.Key, err)
+	}
+	d.launch = id.String()
+	p.keep(d, rec)
+	return true, nil
+}
+
+// start asks the launcher, once.
+func (p *pass) start(ctx context.Context, d *death) (Started, error) {
+	o := Order{Key: d.rec.Key, Launch: d.launch, Dead: d.run}
+	if p.h.cfg.Launcher.Mode() == Held {
+		return p.startHeld(ctx, d, o)
+	}
+	s, err := p.h.cfg.Launcher.Launch(ctx, o)
+	if err != nil {
+		return Started{}, fmt.Errorf("launch %s: %w", d.run.Name, err)
+	}
+	return s, nil
+}
+
+// handshakePoll is how often the record is looked at while a runner is on its way to the gate. A runner needs some
+// milliseconds; nothing waits on the answer but the writer lock and the report.
+const handshakePoll = 5 * time.Millisecond
+
+// handshake waits until the replacement is bound, its runner is gone, or the lease is over.
+func (p *pass) handshake(ctx context.Context, d *death, s Started) error {
+	deadline := p.h.cfg.Now().Add(p.h.set.Lease)
+	tick := time.NewTicker(handshakePoll)
+	defer tick.Stop()
+	exited := s.Exited
+	for gone := false; ; {
+		rec, err := p.h.cfg.Stores.Ledger.Get(ctx, d.rec.Key)
+		if err != nil {
+			return fmt.Errorf("wait for the replacement of %s: %w", d.run.Name, err)
+		}
+		switch {
+		case rec.State != ledger.Launching:
+			d.rec = &rec
+			return nil
+		case gone:
+			return p.abort(ctx, d, policy.LaunchAborted, "What was started ended before it passed the launch gate.")
+		case p.h.cfg.Now().After(deadline):
+			return p.abort(ctx, d, policy.LaunchAborted, "The replacement did not pass the launch gate within the lease.")
+		}
+		select {
+		case <-exited:
+			// The record is read once more: the replacement may have passed the gate and ended since.
+			gone, exited = true, nil
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the replacement of %s: %w", d.run.Name, ctx.Err())
+		}
+	}
+}
+
+// abort settles a launch that never bound. A replacement that was faster keeps it.
+func (p *pass) abort(ctx context.Context, d *death, code, note string) error {
+	rec, err := p.update(ctx, d.rec.Key, func(cur ledger.Record, now stamp.Time) (ledger.Record, error) {
+		if cur.State != ledger.Launching {
+			return cur, nil
+		}
+		if cur.Owner.Instance.Same(p.h.self) && now.After(cur.Owner.Until) {
+			renewed, err := ledger.Apply(cur, ledger.Change{Event: ledger.Takeover, Now: now, Actor: p.h.self, Lease: p.h.set.Lease})
+			if err != nil {
+				return cur, err
+			}
+			cur = renewed
+		}
+		return ledger.Apply(cur, ledger.Change{Event: ledger.Abort, Now: now, Actor: p.h.self, Reason: code, Note: note})
+	})
+	if refused(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("abort the launch of %s: %w", d.run.Name, err)
+	}
+	d.rec = &rec
+	if rec.State == ledger.SettledFailed && rec.Reason == code {
+		d.decision = policy.Decision{Verdict: policy.Settle, Code: code, Text: note, Loud: true}
+	}
+	return nil
+}

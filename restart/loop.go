@@ -1,0 +1,52 @@
+package restart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Run is the healer's loop: a full pass at the start and on every tick, and a pass at once when a doorbell rings or a
+// deferred death is due. Between them it sleeps; a healer for whom nothing happens costs its tick and nothing else. A
+// pass that fails is logged and tried again at the next. Run returns nil when ctx ends.
+func (h *Healer) Run(ctx context.Context) error {
+	wake := make(chan struct{}, 1)
+	watching := make(chan error, 1)
+	watch, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { watching <- h.cfg.Stores.Doorbells.Watch(watch, wake) }()
+
+	tick := time.NewTicker(h.set.Tick)
+	defer tick.Stop()
+	due := time.NewTimer(0)
+	defer due.Stop()
+	full := true
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-watching:
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("watch for doorbells: %w", err)
+		case <-wake:
+		case <-due.C:
+		case <-tick.C:
+			full = true
+		}
+		res, err := h.passOver(ctx, Scope{}, full)
+		switch {
+		case err == nil:
+			full = false
+		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+			return nil
+		default:
+			h.log.Error("the pass failed and is tried again at the next tick", "error", err)
+		}
+		if !res.Next.IsZero() {
+			due.Reset(max(time.Millisecond, res.Next.Sub(h.cfg.Now())))
+		}
+	}
+}

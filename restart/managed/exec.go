@@ -1,0 +1,153 @@
+package managed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/internal/durable"
+	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/run"
+)
+
+// Programs runs a program as a direct child and stays with it to its end. adapters/process is one.
+type Programs interface {
+	// Run returns when the program has ended. A program that could not be started is an End with NotStarted; the error
+	// is for everything that makes the end unknown.
+	Run(ctx context.Context, p Program) (End, error)
+}
+
+// Program is what is run.
+type Program struct {
+	Command []string
+	Dir     string
+	Env     []string
+	// Stdin, Stdout and Stderr are the program's streams, nil for nothing. Standard error passes through a pipe, or a
+	// terminal of its own where it was one, so that its end can be kept.
+	Stdin, Stdout, Stderr *os.File
+	// Log takes all output instead of Stdout and Stderr when set, and the program gets a session of its own.
+	Log string
+	// Started is called once with the program's process id.
+	Started func(pid int)
+}
+
+// End is how a program ended.
+type End struct {
+	Exit classify.Exit
+	// Tail is the end of its standard error, or of its log.
+	Tail []byte
+	// NotStarted is set when not a line of the program ran; Tail then says why, and Exit is 126 or 127.
+	NotStarted bool
+	// Survivors are processes of its group that outlived it.
+	Survivors []int
+}
+
+// IO are the streams of a program that is run in the foreground.
+type IO struct {
+	Stdin, Stdout, Stderr *os.File
+}
+
+// Result is what became of a program.
+type Result struct {
+	Run run.Run
+	End End
+}
+
+// PhaseFileVar names the one variable that reaches the program: the file in which it marks its phases, a line each,
+// always appended.
+const PhaseFileVar = "MULLIGAN_PHASE_FILE"
+
+// Exec makes a program a managed run: it registers the run, runs the program to its end and rings on every bad one. The
+// error is for what kept the run from being registered or rung; how the program ended is in the Result.
+func (h *Host) Exec(ctx context.Context, spec Spec, streams IO) (Result, error) {
+	if h.cfg.Programs == nil {
+		return Result{}, errors.New("exec: the host has no Programs")
+	}
+	if len(spec.Recipe.Command) == 0 {
+		return Result{}, errors.New("exec: the command is empty")
+	}
+	r, err := h.register(ctx, spec)
+	if err != nil {
+		return Result{}, err
+	}
+	return h.conduct(ctx, r, Program{Stdin: streams.Stdin, Stdout: streams.Stdout, Stderr: streams.Stderr})
+}
+
+// conduct runs the program of a registered run and records its end.
+func (h *Host) conduct(ctx context.Context, r run.Run, p Program) (Result, error) {
+	phases, err := h.phaseFile(r)
+	if err != nil {
+		return Result{Run: r}, errors.Join(err, h.end(context.WithoutCancel(ctx), r.ID, run.End{Exit: classify.Exit{Code: 125}}))
+	}
+	p.Command, p.Dir, p.Env = r.Recipe.Command, r.Recipe.Dir, childEnv(r.Recipe.Env, phases)
+	pid := make(chan int, 1)
+	p.Started = func(n int) { pid <- n }
+	noted := make(chan struct{})
+	go func() {
+		defer close(noted)
+		n, ok := <-pid
+		if !ok {
+			return
+		}
+		_, err := h.cfg.Stores.Runs.Update(context.WithoutCancel(ctx), r.ID, func(cur run.Run) (run.Run, error) {
+			cur.PID, cur.PhaseFile = n, phases
+			return cur, nil
+		})
+		if err != nil {
+			h.log.Warn("the program's process id could not be noted", "run", r.ID, "error", err)
+		}
+	}()
+	end, err := h.cfg.Programs.Run(ctx, p)
+	close(pid)
+	<-noted
+	res := Result{Run: r, End: end}
+	// From here on the end must be written even when the caller's context is over.
+	ctx = context.WithoutCancel(ctx)
+	if err != nil {
+		end.Exit = classify.Exit{Code: 125}
+		return res, errors.Join(fmt.Errorf("run %s: %w", r.Name, err), h.fail(ctx, r, run.UnknownPhase, Failure{Text: []byte(err.Error()), Exit: end.Exit}))
+	}
+	if end.Exit == (classify.Exit{}) {
+		return res, h.end(ctx, r.ID, run.End{OK: true})
+	}
+	err = h.fail(ctx, r, phaseOf(r, phases, end), Failure{Text: end.Tail, Exit: end.Exit})
+	return res, errors.Join(err, h.keepTail(r, end.Tail))
+}
+
+// phaseOf is the high-water mark that counts for a program's end.
+func phaseOf(r run.Run, file string, end End) run.Phase {
+	switch {
+	case end.NotStarted:
+		return run.Booting
+	case r.Recipe.Marking == run.Idempotent:
+		return run.Preparing
+	case r.Recipe.Marking == run.Phases:
+		return ReadPhase(file)
+	}
+	return run.UnknownPhase
+}
+
+// keepTail leaves the failure text beside the run for later readers; a replacement's log has it already.
+func (h *Host) keepTail(r run.Run, tail []byte) error {
+	path := h.logPath(r.ID)
+	if r.Log != "" {
+		return nil
+	}
+	if err := durable.WriteFile(path, tail); err != nil {
+		return fmt.Errorf("keep the failure text of %s: %w", r.Name, err)
+	}
+	_, err := h.cfg.Stores.Runs.Update(context.Background(), r.ID, func(cur run.Run) (run.Run, error) {
+		cur.Log = path
+		return cur, nil
+	})
+	return err
+}
+
+func (h *Host) logPath(id string) string { return filepath.Join(h.cfg.Dir, id+".log") }
+
+func isNotFound(err error) bool {
+	return errors.Is(err, ledger.ErrNotFound) || errors.Is(err, run.ErrNotFound)
+}

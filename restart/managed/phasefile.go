@@ -1,0 +1,99 @@
+package managed
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mulligan-dev/mulligan/internal/durable"
+	"github.com/mulligan-dev/mulligan/ledger/run"
+)
+
+// phaseHead is the first line of every phase file. A file without it was overwritten instead of appended to, so that
+// earlier marks may be lost.
+const phaseHead = "# append one phase a line; the highest counts"
+
+// phaseLimit bounds what is read of a phase file; a program that marks more often than this marks in a loop.
+const phaseLimit = 1 << 20
+
+// phaseFile makes the run's phase file, or returns "" for a run that marks none.
+func (h *Host) phaseFile(r run.Run) (string, error) {
+	if r.Recipe.Marking != run.Phases {
+		return "", nil
+	}
+	path := filepath.Join(h.cfg.Dir, r.ID+".phase")
+	if err := durable.WriteFile(path, []byte(phaseHead+"\n"+string(run.Booting)+"\n")); err != nil {
+		return "", fmt.Errorf("make the phase file: %w", err)
+	}
+	return path, nil
+}
+
+// Mark appends a phase to the file that a managed program finds in MULLIGAN_PHASE_FILE. It is what `mulligan phase`
+// does; a program may as well append the line itself.
+func Mark(file string, p run.Phase) error {
+	if _, err := run.ParsePhase(string(p)); err != nil {
+		return err
+	}
+	if file == "" {
+		return fmt.Errorf("%s is not set: start the program with `mulligan exec --phases`", PhaseFileVar)
+	}
+	if err := durable.AppendLine(file, string(p)); err != nil {
+		return fmt.Errorf("mark phase %s: %w", p, err)
+	}
+	return nil
+}
+
+// ReadPhase is the high-water mark of a phase file; unknown when the file cannot be read, was overwritten, or holds a
+// line that is no phase.
+func ReadPhase(file string) run.Phase {
+	f, err := os.Open(file)
+	if err != nil {
+		return run.UnknownPhase
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, phaseLimit+1))
+	if err != nil || len(text) > phaseLimit {
+		return run.UnknownPhase
+	}
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	if len(lines) < 2 || lines[0] != phaseHead {
+		return run.UnknownPhase
+	}
+	high := run.Booting
+	for _, l := range lines[1:] {
+		l = strings.TrimSpace(l)
+		if l == "" {
+			continue
+		}
+		p, err := run.ParsePhase(l)
+		if err != nil {
+			return run.UnknownPhase
+		}
+		high = run.High(high, p)
+	}
+	return high
+}
+
+// childEnv is the recipe's environment with the phase file as the only word of ours.
+func childEnv(env []string, phases string) []string {
+	out := CleanEnv(env)
+	if phases != "" {
+		out = append(out, PhaseFileVar+"="+phases)
+	}
+	return out
+}
+
+// runVars are the variables by which a runner is told what it runs. They are consumed: a program that is started by one
+// never sees them, so that its own children do not take themselves for the run.
+var runVars = []string{"MULLIGAN_RUN", "MULLIGAN_LAUNCH", "MULLIGAN_LINEAGE", PhaseFileVar}
+
+// CleanEnv is an environment without Mulligan's run and launch variables.
+func CleanEnv(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		k, _, _ := strings.Cut(kv, "=")
+		return slices.Contains(runVars, k)
+	})
+}

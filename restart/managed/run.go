@@ -1,0 +1,146 @@
+package managed
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/doorbell"
+	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
+)
+
+// Run is a run of this process's own: the host does the work itself, marks its phases and says how it ended.
+type Run struct {
+	h   *Host
+	run run.Run
+}
+
+// Start registers a run that is this process's own work. Every run needs one call of Done or Fail; a process that dies
+// before leaves a run whose instance is dead.
+func (h *Host) Start(ctx context.Context, spec Spec) (*Run, error) {
+	if spec.Recipe.Marking == run.Unmarked {
+		spec.Recipe.Marking = run.Phases
+	}
+	r, err := h.register(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{h: h, run: r}, nil
+}
+
+// ID is the run's id.
+func (r *Run) ID() string { return r.run.ID }
+
+// Registered is the run as it was registered.
+func (r *Run) Registered() run.Run { return r.run }
+
+// Phase marks how far the run is. The mark is durable when Phase returns, so call it before the work that it announces.
+// A lower mark than an earlier one changes nothing.
+func (r *Run) Phase(ctx context.Context, p run.Phase) error {
+	if _, err := run.ParsePhase(string(p)); err != nil {
+		return err
+	}
+	_, err := r.h.cfg.Stores.Runs.Update(ctx, r.run.ID, func(cur run.Run) (run.Run, error) {
+		cur.Phase = run.High(cur.Phase, p)
+		return cur, nil
+	})
+	if err != nil {
+		return fmt.Errorf("mark phase %s of %s: %w", p, r.run.Name, err)
+	}
+	return nil
+}
+
+// Done ends the run well.
+func (r *Run) Done(ctx context.Context) error {
+	return r.h.end(ctx, r.run.ID, run.End{OK: true})
+}
+
+// Failure is a bad end as the host saw it.
+type Failure struct {
+	// Text is the failure text, any encoding; the last doorbell.TextLimit bytes are kept.
+	Text []byte
+	Exit classify.Exit
+	// Cause is what the host knows for certain, empty for nothing. It beats the text.
+	Cause classify.Reason
+}
+
+// Fail ends the run badly: it reads the identities, rings the doorbell and records the end.
+func (r *Run) Fail(ctx context.Context, f Failure) error {
+	cur, err := r.h.cfg.Stores.Runs.Get(ctx, r.run.ID)
+	phase := cur.Phase
+	if err != nil {
+		phase = run.UnknownPhase
+	}
+	return r.h.fail(ctx, r.run, phase, f)
+}
+
+// fail rings first: a death that was rung is never lost, whatever happens to this process next.
+func (h *Host) fail(ctx context.Context, r run.Run, phase run.Phase, f Failure) error {
+	at := h.cfg.Now()
+	ids := h.identities(ctx, r.Roots)
+	text := f.Text
+	if len(text) > doorbell.TextLimit {
+		text = text[len(text)-doorbell.TextLimit:]
+	}
+	note := doorbell.Note{
+		Schema: doorbell.Schema, Run: r.ID, At: at, Phase: phase, Exit: f.Exit, Cause: f.Cause, Text: text,
+		Identities: ids, Silenced: r.Silenced,
+	}
+	if err := h.cfg.Stores.Doorbells.Ring(ctx, note); err != nil {
+		return fmt.Errorf("ring for %s: %w", r.Name, err)
+	}
+	return h.endAt(ctx, r.ID, phase, run.End{At: at, Exit: f.Exit, Cause: f.Cause, Identities: ids})
+}
+
+func (h *Host) end(ctx context.Context, id string, e run.End) error {
+	e.At = h.cfg.Now()
+	return h.endAt(ctx, id, "", e)
+}
+
+func (h *Host) endAt(ctx context.Context, id string, phase run.Phase, e run.End) error {
+	_, err := h.cfg.Stores.Runs.Update(ctx, id, func(cur run.Run) (run.Run, error) {
+		if cur.Ended == nil {
+			cur.Ended = &e
+		}
+		if phase != "" {
+			cur.Phase = run.High(cur.Phase, phase)
+		}
+		return cur, nil
+	})
+	if err != nil {
+		return fmt.Errorf("record the end of run %s: %w", id, err)
+	}
+	return nil
+}
+
+// supersede notes on a run that lost its name to a start by hand that a person is restarting it, and closes its
+// lineage's record where that is still open. Either may fail without harm: the healer sees the new holder of the name.
+func (h *Host) supersede(ctx context.Context, old run.Run) {
+	if old.Ended != nil && old.Ended.OK {
+		return
+	}
+	now := h.cfg.Now()
+	_, err := h.cfg.Stores.Runs.Update(ctx, old.ID, func(cur run.Run) (run.Run, error) {
+		if cur.Intent == nil {
+			cur.Intent = &run.Intent{Kind: run.Relaunched, At: now}
+		}
+		return cur, nil
+	})
+	if err != nil {
+		h.log.Warn("the run restarted by hand could not be marked", "run", old.ID, "error", err)
+	}
+	_, err = h.cfg.Stores.Ledger.Update(ctx, old.Key(), func(cur ledger.Record, now stamp.Time) (ledger.Record, error) {
+		if cur.State != ledger.Deferred {
+			return cur, nil
+		}
+		return ledger.Apply(cur, ledger.Change{
+			Event: ledger.Decline, Now: now, Actor: h.cfg.Stores.Instances.Self(),
+			Reason: "manual_relaunch", Note: "A person started it again by hand.",
+		})
+	})
+	if err != nil && !isNotFound(err) {
+		h.log.Warn("the record of the run restarted by hand could not be closed", "run", old.ID, "error", err)
+	}
+}

@@ -1,0 +1,227 @@
+package restart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/doorbell"
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/ledger/storm"
+	"github.com/mulligan-dev/mulligan/restart/policy"
+	"github.com/mulligan-dev/mulligan/witness"
+	"github.com/mulligan-dev/mulligan/witness/journal"
+)
+
+// Outcome is what a pass did about one run.
+type Outcome struct {
+	Project string `json:"project"`
+	Name    string `json:"name"`
+	Run     string `json:"run"`
+	Lineage string `json:"lineage"`
+	// Verdict and Code are the decision; Text is its sentence.
+	Verdict policy.Verdict `json:"verdict"`
+	Code    string         `json:"code"`
+	Text    string         `json:"text"`
+	// State is where the lineage's record stands after the pass, empty without one.
+	State   ledger.State `json:"state,omitempty"`
+	Episode string       `json:"episode,omitempty"`
+	Launch  string       `json:"launch,omitempty"`
+	// Error is set when the run could not be dealt with; the pass went on with the others.
+	Error string `json:"error,omitempty"`
+}
+
+// Result is what a pass did.
+type Result struct {
+	Outcomes []Outcome `json:"outcomes"`
+	// Held is "disabled" or "paused" when nothing was decided for that reason.
+	Held string `json:"held,omitempty"`
+	// Next is when something will be due, zero when nothing is.
+	Next stamp.Time `json:"next,omitzero"`
+}
+
+// Failed reports whether any run could not be dealt with.
+func (r Result) Failed() bool {
+	return slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Error != "" })
+}
+
+// Pass decides, once, everything that is pending within the scope. Every decision is durable when it returns, and the
+// programs that it relaunched have passed the gate.
+func (h *Healer) Pass(ctx context.Context, s Scope) (Result, error) { return h.passOver(ctx, s, true) }
+
+// passOver is Pass; full reads every record anew, otherwise only what rang and what is known to be open is looked at.
+func (h *Healer) passOver(ctx context.Context, s Scope, full bool) (Result, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := &pass{h: h, scope: s, now: h.cfg.Now(), changes: map[string]change{}, touched: map[ledger.Key]bool{}}
+	defer p.unlock()
+	if err := p.run(ctx, full); err != nil {
+		return p.result, err
+	}
+	return p.result, nil
+}
+
+// pass is one pass under way. It holds what is read once and used for many deaths.
+type pass struct {
+	h     *Healer
+	scope Scope
+	now   stamp.Time
+	state storm.State
+
+	deaths  []*death
+	changes map[string]change // by root place
+	rows    []journal.Row
+	read    bool // rows were read
+	release func() error
+	locked  *bool // whether the writer lock was free, once asked
+
+	touched map[ledger.Key]bool // records that changed, for notices and reports
+	result  Result
+}
+
+// change is what was read of one root in this pass.
+type change struct {
+	last    stamp.Time
+	lastErr error
+	id      witness.Identity
+}
+
+func (p *pass) run(ctx context.Context, full bool) error {
+	if full {
+		if err := p.readLedger(ctx); err != nil {
+			return err
+		}
+	}
+	held, err := p.readState(ctx)
+	if err != nil {
+		return err
+	}
+	p.settle(ctx)
+	if held != "" {
+		p.result.Held = held
+		err := p.showHeld(ctx, held)
+		return errors.Join(err, p.tell(ctx))
+	}
+	if err := p.collect(ctx); err != nil {
+		return err
+	}
+	for _, d := range p.deaths {
+		p.early(ctx, d)
+	}
+	p.late(ctx)
+	for _, d := range p.deaths {
+		p.report(d)
+	}
+	return p.tell(ctx)
+}
+
+// readLedger reads every record; one that cannot be read is an outcome of its own and keeps its lineage.
+func (p *pass) readLedger(ctx context.Context) error {
+	seen := map[ledger.Key]ledger.Record{}
+	for rec, err := range p.h.cfg.Stores.Ledger.List(ctx) {
+		var damage *ledger.DamageError
+		switch {
+		case errors.As(err, &damage):
+			p.result.Outcomes = append(p.result.Outcomes, Outcome{Project: damage.Key.Project, Lineage: damage.Key.Lineage, Error: err.Error()})
+		case err != nil:
+			return fmt.Errorf("read the ledger: %w", err)
+		default:
+			seen[rec.Key] = rec
+		}
+	}
+	p.h.seen = seen
+	return nil
+}
+
+// readState reads the pause and keeps track of times in which the healer is switched off. A state that cannot be read
+// stops the pass: nothing may be launched past a breaker that nobody can see.
+func (p *pass) readState(ctx context.Context) (held string, err error) {
+	p.state, err = p.h.cfg.Stores.Storm.State(ctx)
+	if err != nil {
+		return "", fmt.Errorf("read the pause and breaker state: %w", err)
+	}
+	if off := p.h.set.Disabled; off != (p.state.Disabled != nil) {
+		p.state, err = p.h.cfg.Stores.Storm.UpdateState(ctx, func(cur storm.State, now stamp.Time) (storm.State, error) {
+			if off {
+				return cur.Disable(now), nil
+			}
+			return cur.Enable(now), nil
+		})
+		if err != nil {
+			return "", fmt.Errorf("note that the healer is switched on or off: %w", err)
+		}
+	}
+	switch {
+	case p.h.set.Disabled:
+		return policy.Disabled, nil
+	case p.state.Paused != nil:
+		return policy.Paused, nil
+	}
+	return "", nil
+}
+
+// age is how old something is, without the time in which the healer was held, and that time.
+func (p *pass) age(since stamp.Time) (age, held time.Duration) {
+	age = p.state.Unheld(since, p.now)
+	return age, max(0, p.now.Sub(since)-age)
+}
+
+// due remembers when the next look is worth while.
+func (p *pass) due(t stamp.Time) {
+	if !t.IsZero() && (p.result.Next.IsZero() || t.Before(p.result.Next)) {
+		p.result.Next = t
+	}
+}
+
+func (p *pass) saw(rec ledger.Record) { p.h.seen[rec.Key] = rec }
+
+func (p *pass) unlock() {
+	if p.release == nil {
+		return
+	}
+	if err := p.release(); err != nil {
+		p.h.log.Warn("the writer lock could not be released", "error", err)
+	}
+	p.release = nil
+}
+
+// remove takes a doorbell away. One that stays is only looked at again.
+func (p *pass) remove(ctx context.Context, bell string) {
+	if bell == "" {
+		return
+	}
+	if err := p.h.cfg.Stores.Doorbells.Remove(ctx, bell); err != nil {
+		p.h.log.Warn("a decided doorbell could not be removed", "doorbell", bell, "error", err)
+	}
+}
+
+func (p *pass) failed(run string, err error) {
+	p.h.log.Error("a death could not be dealt with", "run", run, "error", err)
+	p.result.Outcomes = append(p.result.Outcomes, Outcome{Run: run, Error: err.Error()})
+}
+
+func (p *pass) unreadable(it doorbell.Item) {
+	p.result.Outcomes = append(p.result.Outcomes, Outcome{Error: fmt.Sprintf("doorbell %s: %v", it.ID, it.Err)})
+}
+
+// report adds a death's outcome to the result.
+func (p *pass) report(d *death) {
+	o := Outcome{Project: d.run.Project, Name: d.run.Name, Run: d.run.ID, Lineage: d.run.Lineage,
+		Verdict: d.decision.Verdict, Code: d.decision.Code, Text: d.decision.Text}
+	if d.rec != nil {
+		o.State, o.Episode = d.rec.State, d.rec.Episode
+		if d.rec.Launch != nil {
+			o.Launch = d.rec.Launch.ID
+		}
+	}
+	if d.err != nil {
+		o.Error = d.err.Error()
+		p.h.log.Error("a death could not be dealt with", "run", d.run.ID, "name", d.run.Name, "error", d.err)
+	} else {
+		p.h.log.Info("decided", "run", d.run.ID, "name", d.run.Name, "verdict", string(o.Verdict), "code", o.Code)
+	}
+	p.result.Outcomes = append(p.result.Outcomes, o)
+}

@@ -1,0 +1,125 @@
+package restart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/restart/policy"
+)
+
+// settle ends launches that were begun: by the replacement's end, or, where their owner is gone, by waiting one lease
+// for the replacement to pass the gate. It is all that goes on while the healer is paused or disabled.
+func (p *pass) settle(ctx context.Context) {
+	for _, rec := range p.h.seen {
+		var err error
+		switch rec.State {
+		case ledger.Launched:
+			err = p.settleLaunched(ctx, rec)
+		case ledger.Launching:
+			err = p.settleLaunching(ctx, rec)
+		}
+		if err != nil {
+			p.failed(rec.Facts.Death.Run, err)
+		}
+	}
+}
+
+// settleLaunched looks how the replacement is. A bad end is told apart by its doorbell, which comes with the text; here
+// it only matters that the replacement is gone without one.
+func (p *pass) settleLaunched(ctx context.Context, rec ledger.Record) error {
+	r, err := p.h.cfg.Stores.Runs.Get(ctx, rec.Launch.Run)
+	if err != nil && !errors.Is(err, run.ErrNotFound) {
+		return fmt.Errorf("look at the replacement of %s: %w", rec.Key, err)
+	}
+	switch {
+	case r.Ended != nil && r.Ended.OK:
+		return p.settleRecord(ctx, rec.Key, ledger.SettleOK, policy.ReplacementOK, "The replacement ended well.")
+	case r.Ended != nil && r.Intent != nil:
+		return p.settleRecord(ctx, rec.Key, ledger.SettleBad, string(r.Intent.Kind), "A person ended the replacement.")
+	case r.Ended != nil:
+		return p.settleRecord(ctx, rec.Key, ledger.SettleBad, policy.AlreadyRestarted,
+			"This run was already the one restart of its lineage. It is reported and not started again.")
+	case p.h.cfg.Stores.Instances.Liveness(*rec.Launch.Bound) == ledger.Dead:
+		return p.settleLost(ctx, rec)
+	}
+	return nil
+}
+
+// settleLost reads the run once more before it believes that the replacement is gone without a word: its runner
+// records the end right before it exits.
+func (p *pass) settleLost(ctx context.Context, rec ledger.Record) error {
+	r, err := p.h.cfg.Stores.Runs.Get(ctx, rec.Launch.Run)
+	if err == nil && r.Ended != nil {
+		return p.settleLaunched(ctx, rec)
+	}
+	return p.settleRecord(ctx, rec.Key, ledger.SettleBad, policy.ReplacementLost,
+		"The replacement is gone and left no word of its end. It is reported and not started again.")
+}
+
+// settleLaunching takes a begun launch over from an owner that is gone, and gives the replacement one lease to bind.
+func (p *pass) settleLaunching(ctx context.Context, rec ledger.Record) error {
+	mine := rec.Owner != nil && rec.Owner.Instance.Same(p.h.self)
+	if mine && !p.now.After(rec.Owner.Until) {
+		p.due(rec.Owner.Until)
+		return nil
+	}
+	next, err := p.update(ctx, rec.Key, func(cur ledger.Record, now stamp.Time) (ledger.Record, error) {
+		if cur.State != ledger.Launching {
+			return cur, nil
+		}
+		c := ledger.Change{Event: ledger.Takeover, Now: now, Actor: p.h.self, Lease: p.h.set.Lease, OwnerDead: p.ownerDead(cur)}
+		next, err := ledger.Apply(cur, c)
+		if err != nil || !mine {
+			return next, err
+		}
+		return ledger.Apply(next, ledger.Change{Event: ledger.Abort, Now: now, Actor: p.h.self, Reason: policy.LaunchAborted,
+			Note: "The healer that began the launch is gone, and the replacement did not pass the launch gate in time."})
+	})
+	if refused(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("settle the launch of %s: %w", rec.Key, err)
+	}
+	p.saw(next)
+	p.touched[next.Key] = true
+	if next.State == ledger.Launching {
+		p.due(next.Owner.Until)
+	}
+	return nil
+}
+
+// settleDead settles the record of a replacement that rang.
+func (p *pass) settleDead(ctx context.Context, d *death, code, text string) error {
+	if d.rec == nil {
+		return fmt.Errorf("run %s is a replacement, and its lineage %s has no record", d.run.ID, d.run.Key())
+	}
+	if err := p.settleRecord(ctx, d.rec.Key, ledger.SettleBad, code, text); err != nil {
+		return err
+	}
+	rec := p.h.seen[d.rec.Key]
+	d.rec = &rec
+	if rec.State.Final() {
+		p.remove(ctx, d.bell)
+	}
+	return nil
+}
+
+func (p *pass) settleRecord(ctx context.Context, k ledger.Key, e ledger.Event, code, note string) error {
+	rec, err := p.update(ctx, k, func(cur ledger.Record, now stamp.Time) (ledger.Record, error) {
+		if cur.State != ledger.Launched {
+			return cur, nil
+		}
+		return ledger.Apply(cur, ledger.Change{Event: e, Now: now, Actor: p.h.self, Reason: code, Note: note})
+	})
+	if err != nil {
+		return fmt.Errorf("settle %s: %w", k, err)
+	}
+	p.saw(rec)
+	p.touched[k] = true
+	return nil
+}

@@ -1,0 +1,66 @@
+package update
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/witness"
+	"github.com/mulligan-dev/mulligan/witness/journal"
+)
+
+// Alive reports whether the process that does an update lives, or cannot be proven dead.
+func Alive(in ledger.Instances, r journal.Row) bool {
+	if r.PID == 0 {
+		return false
+	}
+	return in.Liveness(ledger.Instance{ID: r.ID, Unlocked: true, Boot: r.Boot, PIDNS: r.PIDNS, PID: r.PID, Start: r.Start}) != ledger.Dead
+}
+
+// Orphans is what it takes to close the rows of updates that were cut off.
+type Orphans struct {
+	Journal   journal.Store
+	Instances ledger.Instances
+	Sources   map[string]witness.Source
+	Now       func() stamp.Time
+	// By is who closes them.
+	By string
+}
+
+// CloseOrphans closes every open row whose process is gone, with what the roots are now, and returns the rows as they
+// are then. The caller holds the writer lock, shared or not, so that no updater is between its command's end and its
+// row's. What such an update did is only known to have ended by now.
+func CloseOrphans(ctx context.Context, o Orphans, rows []journal.Row) ([]journal.Row, error) {
+	for i, r := range rows {
+		if !r.Open() || Alive(o.Instances, r) {
+			continue
+		}
+		roots := make([]witness.Root, len(r.Roots))
+		for j, rr := range r.Roots {
+			roots[j] = witness.Root{Root: classify.Root{Name: rr.Name, Dirs: rr.Dirs, Modules: rr.Modules, Bindings: rr.Bindings}, Kind: rr.Kind, Package: rr.Package}
+		}
+		r.Exit, r.ClosedBy = -1, o.By
+		r = settle(ctx, o.Sources, r, roots, o.Now)
+		if err := o.Journal.Append(ctx, r); err != nil {
+			return rows, fmt.Errorf("close the row of update %s: %w", r.ID, err)
+		}
+		rows[i] = r
+	}
+	return rows, nil
+}
+
+func (u *Updater) closeOrphans(ctx context.Context) error {
+	var rows []journal.Row
+	for r, err := range u.cfg.Journal.Rows(ctx) {
+		if err != nil {
+			u.log.Warn("a row of the update journal cannot be read", "error", err)
+			continue
+		}
+		rows = append(rows, r)
+	}
+	_, err := CloseOrphans(ctx, Orphans{Journal: u.cfg.Journal, Instances: u.cfg.Instances, Sources: u.cfg.Sources,
+		Now: u.cfg.Now, By: "the next update"}, rows)
+	return err
+}
