@@ -1,0 +1,149 @@
+package witness
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
+)
+
+// Gather looks for the witnesses of one death. Sources are looked up by the kind of a root; a kind without one costs the
+// witnesses that must read the tree, with that as the reason.
+//
+// The error is that of a context that ended; the findings are then void.
+func Gather(ctx context.Context, q Request, sources map[string]Source) (Findings, error) {
+	if err := ctx.Err(); err != nil {
+		return Findings{}, fmt.Errorf("gather witnesses: %w", err)
+	}
+	var f Findings
+	if why, jump := unusable(q.Window); why != "" {
+		f.ClockJump = jump
+		for _, k := range []Kind{BootIdentity, UpdateJournal, FileProof} {
+			f.absent(k, "", why)
+		}
+		return f, nil
+	}
+	roots := q.relevant()
+	if len(roots) == 0 {
+		why := "the failure names no root that the run declared"
+		if q.Verdict.Root == "" && len(q.Verdict.Asked) == 0 {
+			why = "the failure names no managed root"
+		}
+		for _, k := range []Kind{BootIdentity, UpdateJournal, FileProof} {
+			f.absent(k, "", why)
+		}
+		return f, nil
+	}
+	for _, r := range roots {
+		s := &search{q: &q, root: r, source: sources[r.Kind], out: &f}
+		s.history, _ = s.source.(History)
+		s.identities(ctx)
+		s.journal(ctx)
+		if r.Name == q.Verdict.Root {
+			s.files(ctx)
+		}
+		if err := ctx.Err(); err != nil {
+			return Findings{}, fmt.Errorf("gather witnesses of root %s: %w", r.Name, err)
+		}
+	}
+	if q.Verdict.Root == "" || roots[0].Name != q.Verdict.Root {
+		f.absent(FileProof, "", "no declared root owns the module that lacks the name")
+	}
+	return f, nil
+}
+
+// unusable says why nothing can be a witness in a window, and whether a jump of the clock is why.
+func unusable(w stamp.Window) (why string, jump bool) {
+	switch {
+	case w.From.IsZero():
+		return "the moment of the boot is not known", false
+	case w.To.IsZero():
+		return "the moment of the death is not known", false
+	case w.Backwards():
+		return fmt.Sprintf("the clock jumped: the death (%s) lies before the boot (%s)", w.To, w.From), true
+	}
+	return "", false
+}
+
+func (f *Findings) absent(k Kind, root, why string) {
+	f.Absent = append(f.Absent, Absence{Kind: k, Root: root, Why: why})
+}
+
+// search is the search in one root.
+type search struct {
+	q       *Request
+	root    Root
+	source  Source
+	history History // nil when the source has none
+	out     *Findings
+
+	// from and to are the sides that the file proof compares; known is false while one of them is not known, and
+	// unsided says why.
+	from, to side
+	known    bool
+	unsided  string
+
+	diffs map[[2]string]diffResult
+}
+
+// side is what a root held at one end of the run's life.
+type side struct {
+	revision string
+	// dirty maps the paths that differ from the revision to their digests, empty for a deleted file.
+	dirty map[string]string
+}
+
+func sideOf(id Identity) side {
+	s := side{revision: id.Revision, dirty: make(map[string]string, len(id.Dirty))}
+	for _, f := range id.Dirty {
+		s.dirty[f.Path] = f.Digest
+	}
+	return s
+}
+
+func (s *search) sides(from, to side) { s.from, s.to, s.known = from, to, true }
+
+func (s *search) holds(e Evidence) {
+	e.Root = s.root.Name
+	s.out.Evidence = append(s.out.Evidence, e)
+}
+
+func (s *search) absent(k Kind, format string, args ...any) {
+	s.out.absent(k, s.root.Name, fmt.Sprintf(format, args...))
+}
+
+type diffResult struct {
+	changes []Change
+	err     error
+}
+
+// changed asks the history once per pair of revisions: the identity, the journal and the spanning update may all ask.
+func (s *search) changed(ctx context.Context, from, to string) ([]Change, error) {
+	key := [2]string{from, to}
+	if d, ok := s.diffs[key]; ok {
+		return d.changes, d.err
+	}
+	changes, err := s.history.Changed(ctx, s.root, from, to)
+	if s.diffs == nil {
+		s.diffs = map[[2]string]diffResult{}
+	}
+	s.diffs[key] = diffResult{changes, err}
+	return changes, err
+}
+
+// short is a revision as people read it.
+func short(rev string) string {
+	if len(rev) >= 40 && strings.Trim(rev, "0123456789abcdef") == "" {
+		return rev[:10]
+	}
+	return rev
+}
+
+func (i Identity) short() string {
+	n := len(i.Dirty) + len(i.Bindings)
+	if len(i.Dirty) == 0 || n == 0 {
+		return short(i.Revision)
+	}
+	return fmt.Sprintf("%s with %d changed files", short(i.Revision), len(i.Dirty))
+}

@@ -1,0 +1,224 @@
+package witness
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/mulligan-dev/mulligan/witness/culprit"
+)
+
+// files looks for W3: the missing module or symbol existed on one side of the run's life and not on the other.
+func (s *search) files(ctx context.Context) {
+	v := &s.q.Verdict
+	if v.Module == "" {
+		s.absent(FileProof, "the failure names no managed module")
+		return
+	}
+	if s.history == nil {
+		s.absent(FileProof, "a root of kind %q keeps no old files to compare", s.root.Kind)
+		return
+	}
+	if !s.known {
+		s.absent(FileProof, "%s", s.unsided)
+		return
+	}
+	m := s.q.modules(s.root)
+	if m == nil {
+		s.absent(FileProof, "nothing is known of how runtime %q finds a module", v.Runtime)
+		return
+	}
+	n := newName(s, m)
+	if len(n.own) == 0 {
+		s.absent(FileProof, "no file inside the root could be module %s", v.Module)
+		return
+	}
+	was, is, err := n.sides(ctx)
+	if err != nil {
+		s.absent(FileProof, "the files of %s cannot be read: %v", n, err)
+		return
+	}
+	switch {
+	case was.presence == culprit.Unsaid || is.presence == culprit.Unsaid:
+		s.absent(FileProof, "%s", n.unsaid(was, is))
+	case was.presence == is.presence && was.presence == culprit.Present:
+		s.absent(FileProof, "%s existed at the boot and at the death", n)
+	case was.presence == is.presence:
+		s.absent(FileProof, "%s existed neither at the boot nor at the death", n)
+	default:
+		s.proof(ctx, n, was, is)
+	}
+}
+
+// proof writes the evidence, with the commit that did it where one can be named.
+func (s *search) proof(ctx context.Context, n *name, was, is seen) {
+	e := Evidence{Kind: FileProof, From: s.from.revision, To: s.to.revision, When: s.q.Window}
+	change, where := "appeared", is.path
+	if was.presence == culprit.Present {
+		change, where = "went away", was.path
+	}
+	e.Detail = fmt.Sprintf("%s %s between boot and death", n, change)
+	found, ok, err := culprit.Search(ctx, n, s.from.revision, s.to.revision, is.presence)
+	switch {
+	case err != nil:
+		e.Detail += fmt.Sprintf("; the commit could not be found: %v", err)
+	case !ok && s.from.revision == s.to.revision:
+		e.Detail += ", in files that were not committed"
+	case !ok:
+		e.Detail += "; no single commit between them did it"
+	default:
+		how := "in commit"
+		if found.Undone {
+			how = "because the tree left commit"
+		}
+		e.Detail = fmt.Sprintf("%s %s between boot and death, %s %s (%s)", n, change, how, short(found.Commit.Revision), found.Commit.Subject)
+		e.Culprit = &Culprit{Root: s.root.Name, Commit: found.Commit.Revision, Subject: found.Commit.Subject, When: found.Commit.When, Path: where, Name: n.String()}
+	}
+	s.holds(e)
+}
+
+// name is the missing module or symbol together with the files it can live in. It is the line that the culprit is
+// searched on.
+type name struct {
+	s      *search
+	m      Modules
+	module string
+	symbol string
+	own    []string // the files of the module
+	member []string // the files of a submodule with the symbol's name: "from a import b" finds those too
+}
+
+func newName(s *search, m Modules) *name {
+	v := &s.q.Verdict
+	n := &name{s: s, m: m, module: v.Module, symbol: v.Symbol, own: s.q.moduleFiles(s.root, m, v.Module)}
+	if v.Symbol != "" {
+		n.member = s.q.moduleFiles(s.root, m, v.Module+"."+v.Symbol)
+	}
+	return n
+}
+
+// String is the module, or module:symbol.
+func (n *name) String() string {
+	if n.symbol == "" {
+		return n.module
+	}
+	return n.module + ":" + n.symbol
+}
+
+func (n *name) paths() []string { return slices.Concat(n.own, n.member) }
+
+// seen is what one side says of the name, and the file that says it.
+type seen struct {
+	presence culprit.Presence
+	path     string
+}
+
+// sides reads both sides of the run's life in one go.
+func (n *name) sides(ctx context.Context) (was, is seen, err error) {
+	paths := n.paths()
+	revs := []string{n.s.from.revision, n.s.to.revision}
+	table, err := n.read(ctx, revs)
+	if err != nil {
+		return seen{}, seen{}, err
+	}
+	// A dirty file's content is not kept, but its digest is: where a revision holds the same content, that is it.
+	known := map[string][]byte{}
+	for _, rev := range revs {
+		for _, p := range paths {
+			if c := table[Blob{rev, p}]; c.Exists {
+				known[digestOf(c.Data)] = c.Data
+			}
+		}
+	}
+	look := func(d side) seen {
+		return n.look(func(p string) (Content, bool) {
+			digest, dirty := d.dirty[p]
+			if !dirty {
+				return table[Blob{d.revision, p}], true
+			}
+			data, ok := known[digest]
+			return Content{Data: data, Exists: digest != ""}, ok || digest == ""
+		})
+	}
+	return look(n.s.from), look(n.s.to), nil
+}
+
+// look decides the presence from the content of each file; read is false where a file exists whose content is not
+// known.
+func (n *name) look(content func(p string) (c Content, read bool)) seen {
+	unsaid := ""
+	for _, p := range n.own {
+		c, read := content(p)
+		switch {
+		case !c.Exists:
+		case n.symbol == "":
+			return seen{culprit.Present, p}
+		case !read:
+			unsaid = p
+		case n.m.Binds(c.Data, n.symbol):
+			return seen{culprit.Present, p}
+		}
+	}
+	for _, p := range n.member {
+		if c, _ := content(p); c.Exists {
+			return seen{culprit.Present, p}
+		}
+	}
+	if unsaid != "" {
+		return seen{culprit.Unsaid, unsaid}
+	}
+	return seen{presence: culprit.Absent}
+}
+
+func (n *name) unsaid(was, is seen) string {
+	at, p := "death", is.path
+	if was.presence == culprit.Unsaid {
+		at, p = "boot", was.path
+	}
+	return fmt.Sprintf("%s held changes at the %s that no commit holds, so that whether it had %s is not known", p, at, n)
+}
+
+// read is the content of all the name's files at each revision.
+func (n *name) read(ctx context.Context, revs []string) (map[Blob]Content, error) {
+	var blobs []Blob
+	for _, rev := range slices.Compact(slices.Clone(revs)) {
+		for _, p := range n.paths() {
+			blobs = append(blobs, Blob{rev, p})
+		}
+	}
+	contents, err := readAll(ctx, n.s.history, n.s.root, blobs)
+	if err != nil {
+		return nil, err
+	}
+	table := make(map[Blob]Content, len(blobs))
+	for i, b := range blobs {
+		table[b] = contents[i]
+	}
+	return table, nil
+}
+
+// Touching implements [culprit.Line].
+func (n *name) Touching(ctx context.Context, from, to string, limit int) ([]culprit.Commit, error) {
+	list, err := n.s.history.Commits(ctx, n.s.root, from, to, n.paths(), limit)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]culprit.Commit, len(list))
+	for i, c := range list {
+		out[i] = culprit.Commit(c)
+	}
+	return out, nil
+}
+
+// Presences implements [culprit.Line].
+func (n *name) Presences(ctx context.Context, revisions []string) ([]culprit.Presence, error) {
+	table, err := n.read(ctx, revisions)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]culprit.Presence, len(revisions))
+	for i, rev := range revisions {
+		out[i] = n.look(func(p string) (Content, bool) { return table[Blob{rev, p}], true }).presence
+	}
+	return out, nil
+}
