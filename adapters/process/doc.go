@@ -1,0 +1,18 @@
+// Package process starts, holds, watches and ends programs on one Linux machine: the probe of a Python tree, the start
+// of a replacement that waits for the launch gate, the start of a runner, and the supervision of a run's program. It is
+// the adapter behind [probe.Prober] and behind the launchers of the engine.
+//
+// Call [NewPython] for a prober and [Runtime] once at a run's boot, so that the prober knows the run's interpreter.
+// [StartHeld] and [StartDetached] start replacements; [Run] supervises a program as a direct child.
+//
+// It refuses commands that cannot be started, with a [StartError] that carries the exit code a shell would give; a
+// command that is not Python has no runtime, and a plan that cannot be probed is an Unknown result, never a guess.
+//
+// What is promised: the host is never executed again; a held child runs no line of its program before Release, and none
+// at all when the host dies first; no descriptor of the host reaches a child but those named; a process group is
+// signalled only while its leader is known to be the process that was started; a probe says Healthy only after every
+// module was imported, and leaves no process of its group behind.
+//
+// How failure shows: as a typed error before the start, afterwards as the program's [classify.Exit] and, for probes, as
+// an outcome with the end of what the interpreter said.
+package process

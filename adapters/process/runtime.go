@@ -1,0 +1,160 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/probe/freshimport"
+)
+
+// Program is what a recipe comes to when it starts Python.
+type Program struct {
+	Runtime run.Runtime
+	// Entry is the program that the command line names, with a script's path made absolute. A probe never runs it.
+	Entry freshimport.Entry
+}
+
+// Runtime is the interpreter that a recipe starts, nil when the command is not Python. Call it at the run's boot: an
+// update may change what the names lead to.
+func Runtime(r run.Recipe) (*run.Runtime, error) {
+	p, err := Resolve(r)
+	if p == nil || err != nil {
+		return nil, err
+	}
+	return &p.Runtime, nil
+}
+
+// Resolve is [Runtime] together with the program that the command line names. A command through env(1) and a script
+// whose first line names Python are followed; other wrappers are not, and are not Python. An interpreter in a virtual
+// environment is a symlink that must stay one: it is not resolved.
+func Resolve(r run.Recipe) (*Program, error) {
+	if len(r.Command) == 0 {
+		return nil, nil
+	}
+	argv, env := r.Command, r.Env
+	c, ok := freshimport.Parse(argv)
+	if !ok {
+		path, err := lookPath(argv[0], r.Dir, env)
+		if err != nil {
+			return nil, nil // it will not start, so it is no Python either; the start says why
+		}
+		head, err := readHead(path)
+		if err != nil {
+			return nil, fmt.Errorf("find the runtime of %s: %w", argv[0], err)
+		}
+		// The kernel gives the interpreter the path that the script was found by.
+		if argv, ok = freshimport.Shebang(head, path, argv); !ok {
+			return nil, nil
+		}
+		if c, ok = freshimport.Parse(argv); !ok {
+			return nil, nil
+		}
+	}
+	env = c.Over(env)
+	interpreter, err := lookPath(c.Interpreter, r.Dir, env)
+	if err != nil {
+		return nil, fmt.Errorf("find the runtime of %s: %w", r.Command[0], err)
+	}
+	if interpreter, err = throughShim(interpreter, r.Dir, env); err != nil {
+		return nil, fmt.Errorf("find the runtime of %s: %w", r.Command[0], err)
+	}
+	dir := r.Dir
+	if dir == "" {
+		if dir, err = os.Getwd(); err != nil {
+			return nil, fmt.Errorf("find the runtime of %s: %w", r.Command[0], err)
+		}
+	}
+	place := freshimport.Place{Dir: dir}
+	if c.Entry.Kind == freshimport.Script {
+		place.Script, place.ScriptIsTree = locate(dir, c.Entry.Name)
+		c.Entry.Name = place.Script
+	}
+	return &Program{Runtime: c.Runtime(interpreter, env, place), Entry: c.Entry}, nil
+}
+
+// locate is a script's real path, as Python computes sys.path from it, and whether it is a folder or an archive.
+func locate(dir, script string) (path string, tree bool) {
+	if !filepath.IsAbs(script) {
+		script = filepath.Join(dir, script)
+	}
+	if real, err := filepath.EvalSymlinks(script); err == nil {
+		script = real
+	}
+	st, err := os.Stat(script)
+	if err != nil {
+		return script, false
+	}
+	if st.IsDir() {
+		return script, true
+	}
+	return script, isArchive(script, st.Size())
+}
+
+// isArchive looks for the end record of a zip file without a comment, as zipapp writes it.
+func isArchive(path string, size int64) bool {
+	const record = 22
+	if size < record {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var b [4]byte
+	_, err = f.ReadAt(b[:], size-record)
+	return err == nil && bytes.Equal(b[:], []byte("PK\x05\x06"))
+}
+
+// readHead is the first line of a file, or what the kernel reads of it.
+func readHead(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrPermission) {
+		return nil, nil // a program may be executed without being readable; a script may not
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	head := make([]byte, 256)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, err
+	}
+	return head[:n], nil
+}
+
+// shimWait bounds the question to a version manager's shim.
+const shimWait = 10 * time.Second
+
+// throughShim asks a "python" that is a script (pyenv, asdf) which interpreter it starts. What it answers depends on
+// the folder and the environment, and a probe has neither.
+func throughShim(interpreter, dir string, env []string) (string, error) {
+	head, err := readHead(interpreter)
+	if err != nil || !bytes.HasPrefix(head, []byte("#!")) {
+		return interpreter, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shimWait)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, interpreter, "-E", "-S", "-c", "import sys; print(sys.executable)")
+	cmd.Dir, cmd.Env = dir, env
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("ask %s which interpreter it starts: %w", interpreter, err)
+	}
+	found := strings.TrimSpace(string(out))
+	if !filepath.IsAbs(found) {
+		return "", fmt.Errorf("ask %s which interpreter it starts: it says %q: name the interpreter itself in the recipe", interpreter, found)
+	}
+	return found, nil
+}
