@@ -117,6 +117,7 @@ var Layers = []Layer{
 	{Packages: []string{"internal/codetree"}, May: []string{"witness", "ledger/stamp", "internal/host"}},
 	{Packages: []string{"internal/faultfs"}, May: []string{"internal/durable"}},
 	{Packages: []string{"internal/require"}},
+	{Packages: []string{"internal/gittest"}, May: []string{"internal/require"}},
 	{Packages: []string{"internal/arch"}},
 	{Packages: []string{"internal/scenarios"}, May: slices.Concat(public, suites, []string{"adapters/...",
 		"restart/restarttest"})},
