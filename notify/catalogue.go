@@ -29,6 +29,7 @@ func intents() []entry {
 		{"killed", Low, "Killed", "The run was killed, by a person or by the system. A killed run stays ended."},
 		{"dismissed", Low, "Dismissed by a person", "A person dismissed this run, so it is left as it is."},
 		{"manual_relaunch", Low, "Restarted by hand", "A person restarted this run, so the healer keeps out of it."},
+		{"asked", Low, "A person has been asked", "A question about this run is open, so nothing is done until it is answered."},
 		{"superseded", Low, "A newer run has the name", "A newer run works under the same name already."},
 	}
 }
@@ -68,7 +69,6 @@ func decisions() []entry {
 		{"handoff", High, "A person was involved", "The run had handed over to a person or another program (a plan, a question, a gate, a pipe). Only a person can say whether to start it again."},
 		{"phase_unknown", High, "Not known how far it had come", "Nothing says whether the run had begun its work, so only a person can say whether to start it again."},
 		{"notify_post_provider", High, "Work had begun", "The run ended after its model turn had begun. Its workspace is held as it was left; a second start could do the same work twice."},
-		{"post_provider", High, "Work had begun", "The run ended after its model turn had begun. Its workspace is held as it was left; a second start could do the same work twice."},
 		{"not_quiet", Low, "The code is still changing", "An update is under way, or its end is too recent or cannot be told. The run is put back once the code is quiet."},
 		{"no_update_witness", High, "No proof of an update", "The text looks like an update's doing, but nothing proves that the code changed under the run."},
 		{"no_prober", High, "The new code cannot be tried", "No prober is declared for this code, so nothing can tell whether it is healthy now."},
@@ -79,7 +79,12 @@ func decisions() []entry {
 		{"healer_absent", High, "Nobody was there in time", "The healer first saw this death when it was older than a restart may be. It is left to a person."},
 		{"clock_jump", High, "The clock jumped", "The clock ran backwards between the start and the end of the run, so nothing can be proven about the time between."},
 		{"launch_aborted", High, "The restart never came up", "The one restart was begun and did not come up in time. It is not begun a second time."},
-		{"evidence_unwritable", High, "The evidence could not be kept", "The evidence could not be written to disk, and without it nothing is started."},
+		{"launch_failed", High, "The restart could not be started", "The launcher could not start the replacement. It is not tried a second time."},
+		{"replacement_ok", Low, "The replacement ended well", "The run that was put back did its work and ended well."},
+		{"replacement_lost", High, "The replacement went away", "The run that was put back is gone and left no word of how it ended."},
+		{"relaunch", Low, "Put back", "An update broke the run before it did any work, and the new code is healthy: it is put back once, unchanged."},
+		{"taken_elsewhere", Low, "Another healer has it", "Another healer works on this run."},
+		{"evidence_failed", High, "The evidence could not be kept", "The evidence could not be written to disk, and without it nothing is started."},
 		{"damaged", High, "The record cannot be read", "The ledger's record of this run is damaged. The run is shown and left alone."},
 	}
 }
@@ -91,6 +96,7 @@ func holds() []entry {
 		{"paused", Medium, "Paused", "The healer is paused. Failures are shown, nothing is started until it is resumed."},
 		{"by_hand", Medium, "Paused by hand", "A person paused the healer. Nothing is started until it is resumed."},
 		{"state_unreadable", High, "The healer's state cannot be read", "Whether the healer is paused cannot be told, so nothing is started."},
+		{"storm_paused", High, "Too many restarts", "More runs were restarted than the limits allow. Nothing more is started until a person resumes; no run has lost its do-over."},
 		{"storm_episode", High, "Too many restarts for one update", "One update broke more runs than the limit allows. Nothing more is started until a person resumes; no run has lost its do-over."},
 		{"storm_window", High, "Too many restarts in a short time", "More runs were restarted in a short time than the limit allows. Nothing more is started until a person resumes; no run has lost its do-over."},
 		{"storm_loop", High, "Restarts keep following each other", "Restarts followed each other without a break, as a slow loop does. Nothing more is started until a person resumes; no run has lost its do-over."},

@@ -143,11 +143,11 @@ func GoOn(reason, program, target, workspace string) string {
 	case "phase_unknown":
 		return "Start it again? Yes: " + retry + "  No: " + dismiss +
 			"  To have this decided next time, let the run mark its phases: " + program + " exec --phases -- CMD"
-	case "notify_post_provider", "post_provider":
+	case "notify_post_provider":
 		return "To go on, " + look + "start it again: " + retry
-	case "supervised", "manual_relaunch", "superseded", "dismissed":
+	case "supervised", "asked", "manual_relaunch", "superseded", "dismissed":
 		return ""
-	case "disabled", "paused", "by_hand", "storm_episode", "storm_window", "storm_loop":
+	case "disabled", "paused", "by_hand", "storm_paused", "storm_episode", "storm_window", "storm_loop":
 		return "To let it be decided: " + program + " resume"
 	case "":
 		return ""

@@ -1,6 +1,10 @@
 package notify
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // Severity says how much a reason asks of a person. It does not decide whether a notice is loud; the decision that
 // carries the reason does.
@@ -63,9 +67,11 @@ func Reasons() []Info {
 
 // humanise turns a code into words: "third_party-abi" becomes "Third party abi".
 func humanise(code string) string {
-	s := Line(strings.NewReplacer("_", " ", "-", " ").Replace(code), 60)
+	// Redacted first: a token is known by the very characters that are replaced here.
+	s := Line(strings.NewReplacer("_", " ", "-", " ").Replace(Redact(code)), 60)
 	if s == "" {
 		return "Another reason"
 	}
-	return strings.ToUpper(s[:1]) + s[1:]
+	r, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(r)) + s[n:]
 }

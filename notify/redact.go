@@ -89,6 +89,10 @@ func (r *redactor) keyBlock() bool {
 		for from > r.done && isArmour(r.in[from-1]) {
 			from--
 		}
+		// A line that is only in its end like the block belongs to the text before it.
+		if from > 0 && r.in[from-1] != '\n' {
+			from += strings.IndexByte(r.in[from:r.i], '\n') + 1
+		}
 		r.hide(from, stop)
 		return true
 	}

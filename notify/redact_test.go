@@ -48,7 +48,7 @@ var secretCases = []struct{ name, in, want string }{
 	{"key block", "a\n-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIE+/=\nAAAA\n-----END RSA PRIVATE KEY-----\nb", "a\n[redacted]\nb"},
 	{"key block in json", `{"k":"-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\n"}`, `{"k":"[redacted]\n"}`},
 	{"key block without end", "-----BEGIN PRIVATE KEY-----\nMIIE\nAAAA\n  File \"x\"", "[redacted]  File \"x\""},
-	{"key block without beginning", "x: y\nMIIE\nAAAA\n-----END PRIVATE KEY-----\nb", "x: y[redacted]\nb"},
+	{"key block without beginning", "x: y\nMIIE\nAAAA\n-----END PRIVATE KEY-----\nb", "x: y\n[redacted]\nb"},
 }
 
 func TestRedactHides(t *testing.T) {

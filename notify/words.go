@@ -104,7 +104,7 @@ func Shell(arg string) string {
 	safe := arg != "" && strings.IndexFunc(arg, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r))
 	}) < 0
-	if safe && arg[0] != '-' {
+	if safe {
 		return arg
 	}
 	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
