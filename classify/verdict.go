@@ -59,6 +59,16 @@ type Frame struct {
 	Module string `json:"module,omitempty"`
 	// Root is the name of the root that owns the frame, empty for code that is not managed.
 	Root string `json:"root,omitempty"`
+
+	// Source is the line of source that the text prints for the frame. It can lie: a runtime reads it when it prints,
+	// not when it ran.
+	Source string `json:"-"`
+	// Unit is the name of the frame's unit where the text itself gives it, empty otherwise.
+	Unit string `json:"-"`
+	// Origin is what the runtime knows of File.
+	Origin Origin `json:"-"`
+	// Open says that File starts inside a path, because the head of the text is cut.
+	Open bool `json:"-"`
 }
 
 // Verdict is the judgement of one failure text. The zero value of every field but Disposition and Family is allowed.

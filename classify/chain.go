@@ -1,0 +1,106 @@
+package classify
+
+// maxDepth bounds chains and nested groups. No runtime prints a deeper one that a tail could hold.
+const maxDepth = 64
+
+// decide judges a failure with everything that led to it.
+func (j *judge) decide(f *Failure, outer bool, depth int) Verdict {
+	if depth > maxDepth {
+		return unknown(j.base(f, &stack{}), NoFamily, "chain_too_deep")
+	}
+	if len(f.Group) > 0 {
+		return j.group(f, outer, depth)
+	}
+	v := j.single(f, outer)
+	switch {
+	case f.Cause != nil:
+		return j.caused(f, v, j.decide(f.Cause, false, depth+1), outer)
+	case f.Context != nil:
+		return handled(v, j.decide(f.Context, false, depth+1))
+	}
+	return v
+}
+
+// caused weighs a failure against the one it was raised from. The cause decides when it is a failure of a family, or a
+// bug of the kind that is annotated, raised by managed code, and managed code wrapped it; else the wrapper does.
+func (j *judge) caused(f *Failure, v, cause Verdict, outer bool) Verdict {
+	st := j.stackOf(f, outer)
+	at := st.seat()
+	own := at.holder == managed || at.holder == launcher
+	if !own {
+		r, _ := j.pattern(f.TypeModule)
+		own = r >= 0
+	}
+	if own && v.Disposition != Skew && j.deciding(f.Cause, cause) {
+		cause.Frames = append(append([]Frame{}, v.Frames...), cause.Frames...)
+		j.summarize(&cause)
+		return cause
+	}
+	if v.Disposition == Unknown && v.Family == NoFamily && cause.Disposition == Never {
+		// The wrapper says nothing of its own; what it wraps is on the list.
+		return never(v, cause.Reason)
+	}
+	return v
+}
+
+// deciding reports whether a cause is one that its wrapper does not outweigh.
+func (j *judge) deciding(f *Failure, v Verdict) bool {
+	if v.Disposition == Skew || v.Disposition == Annotate {
+		return true
+	}
+	if v.Disposition != Unknown {
+		return false
+	}
+	if v.Family != NoFamily {
+		return true
+	}
+	st := j.stackOf(f, false)
+	return f.Kind != KindOther && st.seat().holder == managed
+}
+
+// handled weighs a failure against the one that was being handled when it came up. The later one decides, but a bug
+// that hides a signature leaves the case open.
+func handled(v, earlier Verdict) Verdict {
+	if earlier.Disposition != Skew || v.Disposition == Skew {
+		return v
+	}
+	if v.Disposition == Never {
+		v.Module, v.Symbol = earlier.Module, earlier.Symbol
+	}
+	return unknown(v, earlier.Family, "bug_while_handling_skew")
+}
+
+// group judges failures that ended the process together: they must agree.
+func (j *judge) group(f *Failure, outer bool, depth int) Verdict {
+	st := j.stackOf(f, outer)
+	var v, lead Verdict
+	mixed := false
+	frames := st.frames
+	for i, leaf := range f.Group {
+		l := j.decide(leaf, false, depth+1)
+		frames = append(frames, l.Frames...)
+		switch {
+		case i == 0:
+			v, lead = l, l
+		case l.Disposition != v.Disposition, l.Family != v.Family:
+			mixed = true
+		case v.Disposition == Unknown && l.Reason != v.Reason:
+			mixed = true
+		}
+		if l.Disposition == Skew && lead.Disposition != Skew {
+			lead = l
+		}
+	}
+	if mixed {
+		v = unknown(lead, lead.Family, "mixed_exception_group")
+	}
+	v.Frames = frames
+	j.summarize(&v)
+	switch {
+	case f.Cause != nil:
+		return j.caused(f, v, j.decide(f.Cause, false, depth+1), outer)
+	case f.Context != nil:
+		return handled(v, j.decide(f.Context, false, depth+1))
+	}
+	return v
+}

@@ -1,0 +1,141 @@
+package classify
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mulligan-dev/mulligan/classify/text"
+)
+
+// TailLimit is how much of a failure text is read, from its end. What ended a process stands there, and the cost of a
+// verdict must not depend on how much a run has printed.
+const TailLimit = 64 << 10
+
+// Config configures a [Classifier].
+type Config struct {
+	// Runtimes read failure texts. At least one is needed. Where several find a failure, the one that was printed last
+	// counts.
+	Runtimes []Runtime
+}
+
+// Classifier judges failure texts. It holds no state: it may be used from several goroutines at once if its runtimes
+// may.
+type Classifier struct {
+	runtimes []Runtime
+}
+
+// New returns a classifier. It reports everything that is wrong with the config in one error.
+func New(cfg Config) (*Classifier, error) {
+	var bad []error
+	if len(cfg.Runtimes) == 0 {
+		bad = append(bad, errors.New("no runtime: at least one is needed"))
+	}
+	seen := map[string]int{}
+	for i, r := range cfg.Runtimes {
+		if r == nil {
+			bad = append(bad, fmt.Errorf("runtime %d is nil", i))
+			continue
+		}
+		name := r.Name()
+		if name == "" {
+			bad = append(bad, fmt.Errorf("runtime %d has no name", i))
+			continue
+		}
+		if first, ok := seen[name]; ok {
+			bad = append(bad, fmt.Errorf("runtimes %d and %d are both named %q", first, i, name))
+			continue
+		}
+		seen[name] = i
+	}
+	if len(bad) > 0 {
+		return nil, fmt.Errorf("new classifier: %w", errors.Join(bad...))
+	}
+	return &Classifier{runtimes: append([]Runtime(nil), cfg.Runtimes...)}, nil
+}
+
+// Classify judges one death. It never fails: what it cannot read is [Unknown] with a reason.
+func (c *Classifier) Classify(in Input) Verdict {
+	v := c.classify(in)
+	if v.ManagedModules == nil {
+		v.ManagedModules = []string{}
+	}
+	if v.Family == "" {
+		v.Family = NoFamily
+	}
+	return v
+}
+
+func (c *Classifier) classify(in Input) Verdict {
+	if in.Cause != "" {
+		return typedCause(in.Cause)
+	}
+	log := text.Read(in.Text, TailLimit)
+	f, rt := c.parse(log)
+	if v, ok := exitVerdict(in.Exit, log, f); ok {
+		return v
+	}
+	var s *scope
+	if rt != nil {
+		s = newScope(in, rt.Module)
+	} else {
+		s = newScope(in, func(string) string { return "" })
+	}
+	if f == nil || f.Survived {
+		if f != nil {
+			log.Ignore(f.First, f.Last+1)
+		}
+		return terminal(in, log, s, f != nil)
+	}
+	switch fate, r := after(log, f.Last+1); fate {
+	case endedOtherwise:
+		return Verdict{Disposition: Never, Family: NoFamily, Reason: r, Exception: f.Type}
+	case wentOn:
+		log.Ignore(f.First, f.Last+1)
+		v := terminal(in, log, s, true)
+		v.Exception = f.Type
+		return v
+	}
+	j := &judge{scope: s, log: gatherEvidence(log, f)}
+	v := j.decide(f, true, 0)
+	v.Runtime = rt.Name()
+	return v
+}
+
+// parse asks every runtime and keeps the failure that was printed last.
+func (c *Classifier) parse(log *text.Log) (*Failure, Runtime) {
+	var best *Failure
+	var by Runtime
+	for _, r := range c.runtimes {
+		if f := r.Parse(log); f != nil && (best == nil || f.Last > best.Last) {
+			best, by = f, r
+		}
+	}
+	return best, by
+}
+
+// gatherEvidence reads what the lines before a failure say about the machine.
+func gatherEvidence(log *text.Log, f *Failure) *evidence {
+	e := &evidence{}
+	for _, l := range log.Lines[:min(max(f.First, 0), len(log.Lines))] {
+		if strings.Contains(l, "No space left on device") || strings.Contains(l, "Disk quota exceeded") {
+			e.diskFull = true
+		}
+	}
+	return e
+}
+
+// typedCause turns what the host knows for certain into a verdict.
+func typedCause(r Reason) Verdict {
+	v := Verdict{Disposition: Never, Family: NoFamily, Reason: r}
+	switch r {
+	case NameError, SignatureMismatch:
+		v.Disposition = Annotate
+	case ProviderError, RateLimit, Auth, Killed, OOM, Timeout, DiskFull, DirectiveError, ToolFailure, TestFailure,
+		ThirdPartyImport, WorkspaceImport, WorkspaceError:
+	default:
+		// A cause that this package does not know is not on the list, and no signature either.
+		v.Disposition = Unknown
+	}
+	return v
+}

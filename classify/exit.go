@@ -1,0 +1,63 @@
+package classify
+
+import (
+	"strings"
+
+	"github.com/mulligan-dev/mulligan/classify/text"
+)
+
+// exitVerdict judges a death whose exit status alone says that something outside ended the process. A failure that the
+// text shows was survived then, whatever it is.
+func exitVerdict(e Exit, log *text.Log, f *Failure) (Verdict, bool) {
+	v := Verdict{Disposition: Never, Family: NoFamily}
+	if f != nil && e.Signal == "SIGINT" {
+		v.Exception = f.Type
+	}
+	signal := strings.ToUpper(e.Signal)
+	if signal != "" && !strings.HasPrefix(signal, "SIG") {
+		signal = "SIG" + signal
+	}
+	if signal == "" {
+		switch e.Code {
+		case 124:
+			signal = "TIMEOUT"
+		case 137:
+			signal = "SIGKILL"
+		case 143:
+			signal = "SIGTERM"
+		case 130:
+			signal = "SIGINT"
+		case 129:
+			signal = "SIGHUP"
+		default:
+			return v, false
+		}
+	}
+	switch signal {
+	case "SIGKILL", "SIGTERM":
+		v.Reason = whoKilled(log)
+	case "SIGINT", "SIGHUP", "SIGQUIT", "SIGPIPE", "SIGUSR1", "SIGUSR2", "SIGSTOP", "SIGALRM":
+		v.Reason = Killed
+	case "SIGXCPU", "TIMEOUT":
+		v.Reason = Timeout
+	case "SIGXFSZ":
+		v.Reason = DiskFull
+	default:
+		return v, false
+	}
+	return v, true
+}
+
+// whoKilled reads in the last lines why a kill came.
+func whoKilled(log *text.Log) Reason {
+	for i := len(log.Lines) - 1; i >= 0 && i >= len(log.Lines)-24; i-- {
+		if log.Ignored(i) {
+			continue
+		}
+		switch r := terminalReason(log.Lines[i]); r {
+		case OOM, Timeout, DiskFull:
+			return r
+		}
+	}
+	return Killed
+}

@@ -1,0 +1,460 @@
+package classify
+
+import "strings"
+
+// judge applies the family rules to single failures of one input.
+type judge struct {
+	*scope
+	log *evidence
+}
+
+// evidence is what the rest of the log may say about a failure without deciding it.
+type evidence struct {
+	// diskFull: a line before the failure reports a full disk.
+	diskFull bool
+}
+
+// single judges one failure without its chain.
+func (j *judge) single(f *Failure, outer bool) Verdict {
+	st := j.stackOf(f, outer)
+	v := j.base(f, &st)
+	at := st.seat()
+	if f.Cut {
+		return j.cut(v, f, at)
+	}
+	switch f.Kind {
+	case KindMissingModule, KindMissingName:
+		return j.missing(v, f, &st, at)
+	case KindBinding:
+		return j.native(v, f, &st, at)
+	case KindForeignABI:
+		return j.foreignABI(v, f, &st, at)
+	case KindTorn, KindSyntax:
+		return j.torn(v, f, &st, at)
+	case KindAttribute:
+		return j.attribute(v, f, &st, at)
+	case KindSignature:
+		return j.bug(v, at, SignatureMismatch, "type_error_in_third_party_frame")
+	case KindUndefined:
+		v = j.bug(v, at, NameError, "name_error_in_third_party_frame")
+		v.Symbol = f.Symbol
+		return v
+	case KindMetadata:
+		return j.metadata(v, f, at)
+	case KindFile:
+		return j.unreadable(v, f, &st, at)
+	case KindCrash:
+		return unknown(v, StaleBinding, "crash_signal")
+	}
+	return j.worded(v, f, &st, at)
+}
+
+// base fills in what every verdict on a failure carries.
+func (j *judge) base(f *Failure, st *stack) Verdict {
+	v := Verdict{Disposition: Unknown, Family: NoFamily, Exception: f.Type, Message: f.Message, Frames: st.frames}
+	v.Module, _ = st.innermost()
+	j.summarize(&v)
+	return v
+}
+
+// summarize derives from the frames what is said about them.
+func (j *judge) summarize(v *Verdict) {
+	v.ManagedModules, v.Asked = []string{}, nil
+	for i := range v.Frames {
+		if m := v.Frames[i].Module; m != "" && !has(v.ManagedModules, m) {
+			v.ManagedModules = append(v.ManagedModules, m)
+		}
+		if r := v.Frames[len(v.Frames)-1-i].Root; r != "" && !has(v.Asked, r) {
+			v.Asked = append(v.Asked, r)
+		}
+	}
+}
+
+func has(list []string, s string) bool {
+	for _, l := range list {
+		if l == s {
+			return true
+		}
+	}
+	return false
+}
+
+func never(v Verdict, r Reason) Verdict {
+	v.Disposition, v.Family, v.Reason, v.Module, v.Symbol, v.Root = Never, NoFamily, r, "", "", ""
+	return v
+}
+
+func unknown(v Verdict, candidate Family, r Reason) Verdict {
+	v.Disposition, v.Family, v.Reason = Unknown, candidate, r
+	return v
+}
+
+// skew is the only way to a skew verdict. Without a managed unit there is none.
+func (j *judge) skew(v Verdict, family Family, module string, root int, symbol string) Verdict {
+	if module == "" || root < 0 {
+		return unknown(v, family, "no_managed_module")
+	}
+	v.Disposition, v.Family, v.Reason = Skew, family, ""
+	v.Module, v.Symbol, v.Root = module, symbol, j.roots[root].Name
+	return v
+}
+
+// cut judges a failure whose own line is not whole.
+func (j *judge) cut(v Verdict, f *Failure, at seat) Verdict {
+	switch {
+	case at.holder == workspace:
+		return never(v, WorkspaceError)
+	case f.Loading && (at.holder == managed || at.holder == launcher):
+		v.Module = ""
+		return unknown(v, TornImport, "truncated_tail")
+	}
+	return unknown(v, NoFamily, "truncated_tail")
+}
+
+// target is what a failure is about and whose it is.
+type target struct {
+	holder  holder
+	module  string
+	root    int
+	native  bool // a binding, or a native object in a root
+	unclear bool // more than one root claims it
+}
+
+// about finds the unit a failure names. A printed path decides over the name.
+func (j *judge) about(f *Failure) target {
+	for _, name := range [...]string{f.Object, f.Module} {
+		if b, r := j.binding(name); r >= 0 && !j.inWorkspace(f.File) && !j.inWorkspace(f.Object) {
+			return target{managed, b, r, true, false}
+		}
+	}
+	if b, r := j.bindingPart(f.Module); r >= 0 {
+		return target{managed, b, r, true, false}
+	}
+	for _, path := range [...]string{f.File, f.Object, f.Place} {
+		if path == "" || !absolute(cleanPath(path)) {
+			continue
+		}
+		h, module, root := j.file(path)
+		switch h {
+		case workspace:
+			return target{workspace, f.Module, -1, false, false}
+		case managed:
+			if f.Module != "" && owns(j.roots[root].Modules, f.Module) {
+				module = f.Module
+			}
+			return target{managed, module, root, nativeFile(path), false}
+		case nobody:
+			if path != f.Place {
+				return target{packaged, f.Module, -1, false, false}
+			}
+		}
+	}
+	if f.Module != "" {
+		if r, more := j.pattern(f.Module); r >= 0 {
+			return target{managed, f.Module, r, false, more}
+		}
+	}
+	return target{nobody, f.Module, -1, false, false}
+}
+
+// bindingPart matches a module below a binding, as a binding that is installed as a package has them.
+func (j *judge) bindingPart(module string) (string, int) {
+	for i, r := range j.roots {
+		for _, b := range r.Bindings {
+			if strings.HasPrefix(module, b+".") {
+				return b, i
+			}
+		}
+	}
+	return "", -1
+}
+
+func (j *judge) inWorkspace(path string) bool {
+	if path == "" {
+		return false
+	}
+	h, _, _ := j.file(path)
+	return h == workspace
+}
+
+// nativeFile reports whether a path is a native object by its name.
+func nativeFile(path string) bool {
+	base := baseName(path)
+	for _, ext := range [...]string{".so", ".pyd", ".dll", ".dylib", ".node", ".bundle"} {
+		if strings.HasSuffix(base, ext) || ext != ".node" && strings.Contains(base, ext+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// missing judges a unit or a name that is not there.
+func (j *judge) missing(v Verdict, f *Failure, st *stack, at seat) Verdict {
+	t := j.about(f)
+	switch at.holder {
+	case workspace:
+		return never(v, WorkspaceImport)
+	case packaged:
+		switch {
+		case t.holder == managed && f.ByData:
+			// Stored or sent data names the unit; the library only reads it.
+		case t.holder == managed && f.Dynamic && !st.anyManaged():
+			// A server or worker that was told to load the managed program.
+		case t.holder == managed && f.Dynamic:
+			return unknown(v, TornImport, "third_party_loads_managed")
+		default:
+			return never(v, ThirdPartyImport)
+		}
+	}
+	if t.holder == nobody && f.Module == "" && f.Kind == KindMissingName && at.holder == managed && bare(f, at) {
+		// Compiled code prints no source line and an old message no module: the asking unit is all that is known.
+		return j.skew(v, TornImport, at.module, at.root, f.Symbol)
+	}
+	switch t.holder {
+	case workspace:
+		return never(v, WorkspaceImport)
+	case managed:
+		family := TornImport
+		if t.native {
+			family = StaleBinding
+		}
+		if t.unclear {
+			v.Module, v.Symbol = t.module, f.Symbol
+			return unknown(v, family, "ambiguous_root")
+		}
+		return j.skew(v, family, t.module, t.root, f.Symbol)
+	}
+	v.Module, v.Symbol = "", ""
+	if at.holder == managed && j.roots[at.root].ThirdParty && f.Module != "" {
+		return j.skew(v, TornImport, at.module, at.root, f.Symbol)
+	}
+	switch {
+	case f.Module == "":
+		return unknown(v, TornImport, "module_not_named")
+	case f.Standard:
+		return unknown(v, TornImport, "stdlib_missing_in_managed_frame")
+	case at.holder == managed:
+		return unknown(v, TornImport, "third_party_missing_in_managed_frame")
+	}
+	return unknown(v, NoFamily, "third_party_missing")
+}
+
+// bare reports whether the asking frame is all that the text says about a missing name.
+func bare(f *Failure, at seat) bool {
+	return at.frame >= 0 && f.Frames[at.frame].Source == "" && !absolute(cleanPath(f.Frames[at.frame].File))
+}
+
+// native judges native code of another build.
+func (j *judge) native(v Verdict, f *Failure, st *stack, at seat) Verdict {
+	t := j.about(f)
+	switch {
+	case at.holder == workspace || t.holder == workspace:
+		return never(v, WorkspaceImport)
+	case at.holder == packaged:
+		return never(v, ThirdPartyImport)
+	case t.holder != managed:
+		v.Module, v.Symbol = "", ""
+		return unknown(v, StaleBinding, "third_party_missing_in_managed_frame")
+	case t.unclear:
+		return unknown(v, StaleBinding, "ambiguous_root")
+	}
+	if f.Needs != "" && !j.ownsObject(f.Needs) {
+		v.Module, v.Symbol = t.module, f.Symbol
+		return unknown(v, StaleBinding, "third_party_abi_in_binding")
+	}
+	return j.skew(v, StaleBinding, t.module, t.root, f.Symbol)
+}
+
+// ownsObject reports whether a library that a managed object lacks is the product's own: a declared binding, a file in
+// a root, or a file beside nothing at all of which only the folder of a root is known.
+func (j *judge) ownsObject(name string) bool {
+	if _, r := j.binding(name); r >= 0 {
+		return true
+	}
+	if _, r := j.binding(strings.TrimPrefix(baseName(name), "lib")); r >= 0 {
+		return true
+	}
+	p := cleanPath(name)
+	if !absolute(p) {
+		return false
+	}
+	d, ok := j.claim(p)
+	return ok && d.root >= 0
+}
+
+// foreignABI judges native code that does not fit a library of somebody else.
+func (j *judge) foreignABI(v Verdict, f *Failure, st *stack, at seat) Verdict {
+	switch at.holder {
+	case workspace:
+		return never(v, WorkspaceImport)
+	case packaged:
+		return never(v, ThirdPartyImport)
+	}
+	if t := j.about(f); t.holder == managed {
+		v.Module = t.module
+	}
+	return unknown(v, StaleBinding, "third_party_abi_in_binding")
+}
+
+// torn judges files that are half there.
+func (j *judge) torn(v Verdict, f *Failure, st *stack, at seat) Verdict {
+	t := j.about(f)
+	if t.holder != managed && t.holder != workspace && f.File != "" && f.Module == "" && at.holder == managed {
+		// The file is an archive or a library that holds the unit which the innermost frame was loading.
+		if d, ok := j.claim(cleanPath(f.File)); ok && d.root >= 0 {
+			t = target{managed, at.module, at.root, false, false}
+		}
+	}
+	if t.holder == nobody && f.Module == "" && f.File == "" && f.Object == "" && at.holder == managed {
+		t = target{managed, at.module, at.root, false, false}
+	}
+	switch {
+	case t.holder == workspace || t.holder != managed && at.holder == workspace:
+		return never(v, WorkspaceError)
+	case t.holder != managed && at.holder == managed && f.File == "" && f.Object == "":
+		v.Module = ""
+		return unknown(v, TornFile, "third_party_missing_in_managed_frame")
+	case t.holder != managed && (at.holder == packaged || f.File != "" || f.Object != ""):
+		return never(v, ThirdPartyImport)
+	case t.holder != managed:
+		return unknown(v, TornFile, "no_managed_module")
+	case at.holder == workspace:
+		return never(v, WorkspaceImport)
+	}
+	v.Module = t.module
+	switch {
+	case t.unclear:
+		return unknown(v, TornFile, "ambiguous_root")
+	case f.Kind == KindSyntax:
+		return unknown(v, TornFile, "syntax_unclear")
+	case j.log.diskFull:
+		// The disk, not an update, may have cut the file.
+		return unknown(v, TornFile, "disk_full_then_torn")
+	}
+	return j.skew(v, TornFile, t.module, t.root, "")
+}
+
+// attribute judges a member that an instance or a class lacks: no family, unless the class is a binding's.
+func (j *judge) attribute(v Verdict, f *Failure, st *stack, at seat) Verdict {
+	v.Symbol = f.Symbol
+	switch at.holder {
+	case workspace:
+		return never(v, WorkspaceError)
+	case packaged:
+		return unknown(v, NoFamily, "attribute_error_in_third_party_frame")
+	}
+	if f.Module != "" {
+		if t := j.about(f); t.holder == managed && t.native {
+			return j.skew(v, StaleBinding, t.module, t.root, f.Symbol)
+		}
+	}
+	return unknown(v, NoFamily, "instance_attribute_error")
+}
+
+// bug judges errors that are annotated where managed code raised them.
+func (j *judge) bug(v Verdict, at seat, r, elsewhere Reason) Verdict {
+	switch at.holder {
+	case managed:
+		v.Disposition, v.Reason = Annotate, r
+		return v
+	case workspace:
+		return never(v, WorkspaceError)
+	case packaged:
+		v.Module = ""
+		return unknown(v, NoFamily, elsewhere)
+	}
+	return unknown(v, NoFamily, "no_managed_module")
+}
+
+// metadata judges missing or misfitting distribution metadata.
+func (j *judge) metadata(v Verdict, f *Failure, at seat) Verdict {
+	switch at.holder {
+	case workspace:
+		return never(v, WorkspaceImport)
+	case managed, launcher, nobody:
+		return unknown(v, TornImport, "distribution_metadata_missing")
+	}
+	return unknown(v, NoFamily, "distribution_metadata_missing")
+}
+
+// unreadable judges files that could not be opened or read.
+func (j *judge) unreadable(v Verdict, f *Failure, st *stack, at seat) Verdict {
+	if r := codeReason(f.Code); r != "" {
+		return never(v, r)
+	}
+	if r := neverByType(f); r != "" {
+		return never(v, r)
+	}
+	if f.File != "" {
+		d, ok := j.claim(cleanPath(f.File))
+		if ok && d.root < 0 {
+			return never(v, WorkspaceError)
+		}
+		if ok && d.root >= 0 && at.holder != workspace {
+			switch f.Code {
+			case "2":
+				return unknown(v, TornFile, "missing_package_file")
+			case "13", "1":
+				return unknown(v, TornFile, "permission")
+			case "116":
+				return unknown(v, TornFile, "stale_file_handle")
+			}
+			return unknown(v, TornFile, "unreadable_file")
+		}
+	}
+	return j.worded(v, f, st, at)
+}
+
+// worded judges by what the message says.
+func (j *judge) worded(v Verdict, f *Failure, st *stack, at seat) Verdict {
+	if r := neverByType(f); r != "" {
+		return never(v, r)
+	}
+	kind, module, root := j.wording(f, at)
+	family := NoFamily
+	switch kind {
+	case KindBinding:
+		family = StaleBinding
+	case KindWire, KindUnclearWire:
+		family = WireSchema
+	case KindNewerData, KindUnclearData:
+		family = DataFormat
+	}
+	if family != NoFamily {
+		switch at.holder {
+		case workspace:
+			return never(v, WorkspaceError)
+		case packaged:
+			if kind != KindUnclearData && kind != KindUnclearWire || !st.anyManaged() {
+				return unknown(v, family, "raised_by_third_party")
+			}
+		}
+		switch {
+		case kind == KindUnclearData || kind == KindUnclearWire:
+			return unknown(v, family, "schema_drift_direction_unclear")
+		case family == StaleBinding:
+			return j.skew(v, family, module, root, "")
+		case at.holder == managed:
+			return j.skew(v, family, at.module, at.root, "")
+		}
+		if r, more := j.pattern(f.TypeModule); r >= 0 && !more {
+			return j.skew(v, family, f.TypeModule, r, "")
+		}
+		return unknown(v, family, "no_managed_module")
+	}
+	if kind == KindOlderData {
+		return unknown(v, NoFamily, "data_older_than_code")
+	}
+	if r := neverByMessage(f, j.scope); r != "" {
+		return never(v, r)
+	}
+	switch at.holder {
+	case workspace:
+		return never(v, WorkspaceError)
+	case managed:
+		return unknown(v, NoFamily, "managed_bug")
+	case packaged:
+		return unknown(v, NoFamily, "third_party_error")
+	}
+	return unknown(v, NoFamily, "no_update_signature")
+}

@@ -1,0 +1,144 @@
+package python
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/mulligan-dev/mulligan/classify"
+)
+
+// frame parses `  File "path", line 12, in name`, also with the mark of a logger in front.
+func frame(l string) (classify.Frame, bool) {
+	t := strings.TrimLeft(l, " \t")
+	t = strings.TrimLeft(strings.TrimPrefix(t, ">"), " ")
+	if !strings.HasPrefix(t, `File "`) {
+		return classify.Frame{}, false
+	}
+	t = t[len(`File "`):]
+	at := strings.LastIndex(t, `", line `)
+	if at < 0 {
+		return classify.Frame{}, false
+	}
+	fr := classify.Frame{File: t[:at]}
+	t = t[at+len(`", line `):]
+	end := 0
+	for end < len(t) && t[end] >= '0' && t[end] <= '9' {
+		end++
+	}
+	if end == 0 {
+		return classify.Frame{}, false
+	}
+	fr.Line = number(t[:end])
+	t = strings.TrimPrefix(strings.TrimPrefix(t[end:], ","), " ")
+	fr.Function = strings.TrimPrefix(t, "in ")
+	describe(&fr)
+	return fr, true
+}
+
+// openFrame parses the rest of a frame line whose head is cut off.
+func openFrame(l string) (classify.Frame, bool) {
+	at := strings.Index(l, `", line `)
+	if at < 0 {
+		return classify.Frame{}, false
+	}
+	fr, ok := frame(`File "` + l)
+	fr.Open = true
+	return fr, ok
+}
+
+func number(s string) int {
+	n, err := strconv.Atoi(s[:min(len(s), 9)])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// describe sets what the path and the function tell about a frame.
+func describe(fr *classify.Frame) {
+	fr.Origin = origin(fr.File)
+	// Compiled modules print "init pkg.mod" or "pkg.mod.function" for a function.
+	if strings.HasSuffix(fr.File, ".pyx") || strings.HasSuffix(fr.File, ".pxd") || strings.HasPrefix(fr.Function, "init ") {
+		fr.Unit = strings.TrimPrefix(fr.Function, "init ")
+		if !dotted(fr.Unit) {
+			fr.Unit = ""
+		}
+	}
+}
+
+// origin tells interpreter, package folders and typed code apart by the path.
+func origin(path string) classify.Origin {
+	switch {
+	case path == "<string>":
+		return classify.OriginLauncher
+	case path == "<stdin>" || strings.HasPrefix(path, "<ipython-input") || strings.HasPrefix(path, "<console>") || strings.HasPrefix(path, "<doctest"):
+		return classify.OriginUser
+	case strings.HasPrefix(path, "<"):
+		// Frozen modules, and code that a library generates: attrs, dataclasses, namedtuples.
+		return classify.OriginRuntime
+	}
+	p := strings.ReplaceAll(path, `\`, "/")
+	for _, d := range [...]string{"/site-packages/", "/dist-packages/", ".egg/", "/__pypackages__/"} {
+		if strings.Contains(p, d) {
+			return classify.OriginPackage
+		}
+	}
+	if strings.HasPrefix(p, "site-packages/") || strings.HasPrefix(p, "PyInstaller/") || strings.HasPrefix(p, "bootstrap_external") {
+		return classify.OriginRuntime
+	}
+	if standardFolder(p) {
+		return classify.OriginRuntime
+	}
+	return classify.OriginUnknown
+}
+
+// standardFolder reports a path in an interpreter's own library: ".../lib/python3.11/json/decoder.py".
+func standardFolder(p string) bool {
+	for from := 0; ; {
+		at := strings.Index(p[from:], "/python")
+		if at < 0 {
+			break
+		}
+		at += from + len("/python")
+		rest := p[at:]
+		end := 0
+		for end < len(rest) && (rest[end] >= '0' && rest[end] <= '9' || rest[end] == '.') {
+			end++
+		}
+		lead := p[:at-len("/python")]
+		if end >= 3 && end < len(rest) && (rest[end] == '/' || strings.HasPrefix(rest[end:], "t/")) &&
+			(strings.HasSuffix(lead, "/lib") || strings.HasSuffix(lead, "/lib64") || strings.HasSuffix(lead, "/lib32")) {
+			return true
+		}
+		from = at
+	}
+	lower := strings.ToLower(p)
+	if at := strings.Index(lower, "/lib/"); at > 0 && len(p) > 2 && p[1] == ':' {
+		folder := lower[strings.LastIndexByte(lower[:at], '/')+1 : at]
+		return strings.HasPrefix(folder, "python") || strings.HasPrefix(folder, "pypy") || folder == "anaconda3" || folder == "miniconda3"
+	}
+	return strings.Contains(lower, "/python3") && strings.Contains(lower, ".zip/") || strings.Contains(lower, "/pypy3") && strings.Contains(lower, "/lib/")
+}
+
+// headless reports whether line i begins frames without a header: a script's own syntax error, or a cut head.
+func (p *parser) headless(i int) bool {
+	if _, ok := frame(p.lines[i]); ok {
+		return true
+	}
+	if i != 0 {
+		return false
+	}
+	// The text may start anywhere in a traceback: in a path, in a line of source.
+	for j := 0; j < 4 && j < len(p.lines); j++ {
+		if _, ok := frame(p.lines[j]); ok {
+			return true
+		}
+		if _, ok := openFrame(p.lines[j]); ok && j == 0 {
+			return true
+		}
+		if j > 0 && !strings.HasPrefix(p.lines[j], "  ") {
+			return false
+		}
+	}
+	return false
+}

@@ -1,0 +1,325 @@
+package python
+
+import (
+	"strings"
+
+	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/classify/text"
+)
+
+const header = "Traceback (most recent call last):"
+
+// The lines between two links of a chain.
+const (
+	causeLine   = "The above exception was the direct cause of the following exception:"
+	contextLine = "During handling of the above exception, another exception occurred:"
+)
+
+// maxNesting bounds tracebacks within tracebacks.
+const maxNesting = 16
+
+// parser finds the failures in the lines of a log. lines are usually those of log; for the inside of a box or of a quoted
+// remote traceback they are that part alone, and log is nil.
+type parser struct {
+	log     *text.Log
+	lines   []string
+	nesting int
+}
+
+// last returns the last failure that was not survived, else the last one that was, else nil.
+func (p *parser) last() *classify.Failure {
+	var best *classify.Failure
+	for _, f := range p.all() {
+		if best == nil || !f.Survived || best.Survived {
+			best = f
+		}
+	}
+	return best
+}
+
+// all returns the failures of the lines in order, each with its chain.
+func (p *parser) all() []*classify.Failure {
+	var found []*classify.Failure
+	pending := chainNone
+	for i := 0; i < len(p.lines); {
+		f, next := p.at(i)
+		if f == nil {
+			switch link := chainLink(p.lines[i]); {
+			case link != chainNone:
+				pending = link
+			case strings.TrimSpace(p.lines[i]) != "":
+				pending = chainNone
+			}
+			i = max(next, i+1)
+			continue
+		}
+		if pending != chainNone && len(found) > 0 {
+			earlier := found[len(found)-1]
+			found = found[:len(found)-1]
+			f = linked(f, earlier, pending)
+		}
+		pending = chainNone
+		if p.noise(f) {
+			p.ignore(f.First, next)
+		} else {
+			found = append(found, f)
+		}
+		i = max(next, i+1)
+	}
+	return found
+}
+
+// at parses the failure that begins at line i, if one does, and returns the line behind it.
+func (p *parser) at(i int) (*classify.Failure, int) {
+	l := p.lines[i]
+	t := strings.TrimSpace(l)
+	if t == "" {
+		return nil, i + 1
+	}
+	var f *classify.Failure
+	next := i + 1
+	switch {
+	case isGroupHeader(l):
+		f, next = p.groupAt(i)
+	case isHeader(l):
+		f, next = p.traceback(i+1, false)
+	case isBoxHeader(t):
+		f, next = p.box(i)
+	case isCellHeader(t):
+		f, next = p.cells(i)
+	case strings.HasPrefix(l, "Fatal Python error: "):
+		f, next = p.fatal(i)
+	case p.headless(i):
+		f, next = p.traceback(i, true)
+	case loneException(l):
+		f, next = p.lone(i)
+	}
+	if f != nil {
+		f.First, f.Last = min(f.First, i), next-1
+		if f.First == 0 {
+			f.First = i
+		}
+	}
+	return f, next
+}
+
+// chain is how a failure hangs on the one before it.
+type chain uint8
+
+const (
+	chainNone chain = iota
+	chainCause
+	chainContext
+)
+
+func chainLink(l string) chain {
+	t := strings.Trim(l, " |│")
+	switch t {
+	case causeLine:
+		return chainCause
+	case contextLine:
+		return chainContext
+	}
+	return chainNone
+}
+
+// linked hangs the earlier failure on the later one. The text of a remote process that a pool passes on as a cause is the
+// inner part of the failure itself.
+func linked(f, earlier *classify.Failure, link chain) *classify.Failure {
+	if remote(earlier.Type) {
+		return merged(f, earlier)
+	}
+	root := f
+	for root.Cause != nil || root.Context != nil {
+		if root.Cause != nil {
+			root = root.Cause
+		} else {
+			root = root.Context
+		}
+	}
+	if link == chainCause {
+		root.Cause = earlier
+	} else {
+		root.Context = earlier
+	}
+	f.First = min(f.First, earlier.First)
+	return f
+}
+
+// ignore marks lines of the log as deciding nothing.
+func (p *parser) ignore(from, to int) {
+	if p.log != nil {
+		p.log.Ignore(from, to)
+	}
+}
+
+// isHeader reports the first line of a traceback, at the left margin or behind nothing but a level or a logger.
+func isHeader(l string) bool {
+	if !strings.HasSuffix(l, header) {
+		return false
+	}
+	lead := l[:len(l)-len(header)]
+	if lead == "" {
+		return true
+	}
+	if len(lead) > 120 || lead[0] == ' ' || lead[0] == '\t' || !strings.HasSuffix(lead, " ") {
+		return false
+	}
+	for _, w := range [...]string{"tool", "output", "stdout", "quoted", "|", ">", "$", "\""} {
+		if strings.Contains(lead, w) {
+			return false
+		}
+	}
+	return strings.Contains(lead, "ERROR") || strings.Contains(lead, "CRITICAL") || strings.Contains(lead, "FATAL") || strings.Contains(lead, "error")
+}
+
+// traceback parses frames from line i on, up to the exception and its message.
+func (p *parser) traceback(i int, headless bool) (*classify.Failure, int) {
+	f := &classify.Failure{Headless: headless, First: i}
+	if !headless {
+		f.First = i - 1
+	}
+	for i < len(p.lines) {
+		l := p.lines[i]
+		if fr, ok := frame(l); ok {
+			f.Frames = append(f.Frames, fr)
+			i++
+			continue
+		}
+		if headless && len(f.Frames) == 0 {
+			if fr, ok := openFrame(l); ok {
+				f.Frames = append(f.Frames, fr)
+			}
+			i++
+			continue
+		}
+		if l == "" || strings.TrimSpace(l) == "" {
+			// Some loggers put blank lines between frames.
+			j := i
+			for j < len(p.lines) && strings.TrimSpace(p.lines[j]) == "" {
+				j++
+			}
+			if j < len(p.lines) && j-i <= 2 && len(f.Frames) > 0 {
+				if _, ok := frame(p.lines[j]); ok || exceptionLine(p.lines[j]) {
+					i = j
+					continue
+				}
+			}
+			break
+		}
+		if l[0] == ' ' || l[0] == '\t' {
+			p.source(f, l)
+			i++
+			continue
+		}
+		break
+	}
+	if i < len(p.lines) && exceptionLine(p.lines[i]) {
+		return p.exception(f, i)
+	}
+	f.Cut = true
+	if i >= len(p.lines) || strings.TrimSpace(p.lines[i]) == "" {
+		p.finish(f)
+		return f, i
+	}
+	// The exception's own line is cut: "ImportEr", or not there at all.
+	if word := p.lines[i]; i == len(p.lines)-1 && identifier(strings.ReplaceAll(strings.TrimSpace(word), ".", "_")) {
+		f.Type = lastPart(strings.TrimSpace(word))
+		p.finish(f)
+		return f, i + 1
+	}
+	p.finish(f)
+	return f, i
+}
+
+// source keeps the first line of source under a frame. Lines of carets and drawn values are none.
+func (p *parser) source(f *classify.Failure, l string) {
+	if len(f.Frames) == 0 {
+		return
+	}
+	fr := &f.Frames[len(f.Frames)-1]
+	t := strings.TrimSpace(l)
+	if fr.Source != "" || strings.Trim(t, "^~ ") == "" || strings.HasPrefix(t, "[Previous line repeated") {
+		return
+	}
+	fr.Source = t
+}
+
+// exception parses the line "Type: message" at line i and what belongs to the message.
+func (p *parser) exception(f *classify.Failure, i int) (*classify.Failure, int) {
+	f.Type, f.TypeModule, f.Message = splitException(p.lines[i])
+	last := i == len(p.lines)-1
+	i++
+	if wrapped := remote(f.Type) || i < len(p.lines) && strings.TrimSpace(p.lines[i]) == `"""`; wrapped {
+		return p.remoteAt(f, i)
+	}
+	if strings.HasPrefix(f.Type, "RayTaskError") {
+		return p.ray(f, i)
+	}
+	i = p.message(f, i)
+	if last && p.nesting == 0 && cutMessage(f) {
+		f.Cut = true
+	}
+	p.finish(f)
+	return f, i
+}
+
+// maxMessage bounds the lines that are kept of a message.
+const maxMessage = 40
+
+// message collects the lines of a message behind its first one. A traceback inside it is quoted.
+func (p *parser) message(f *classify.Failure, i int) int {
+	kept := 0
+	before := f.Message
+	for i < len(p.lines) {
+		l := p.lines[i]
+		t := strings.TrimSpace(l)
+		switch {
+		case isHeader(l) || isGroupHeader(l):
+			if !strings.HasSuffix(strings.TrimSpace(before), ":") || heading(before) {
+				return i
+			}
+			return p.quoted(i)
+		case chainLink(l) != chainNone, looksLogged(l), isBoxHeader(t), p.log != nil && heading(t), exceptionLine(l) && known(l):
+			return i
+		case t == "":
+			// A blank line ends a message, unless quoted output follows.
+			if !p.quoteFollows(i, before) {
+				return i
+			}
+		default:
+			if kept < maxMessage && len(f.Message) < 4096 {
+				f.Message += "\n" + l
+			}
+			kept++
+			before = l
+		}
+		i++
+	}
+	return i
+}
+
+// quoteFollows reports whether behind the blank lines at i a message goes on to quote output: "stderr:", then a traceback.
+func (p *parser) quoteFollows(i int, before string) bool {
+	for i < len(p.lines) && strings.TrimSpace(p.lines[i]) == "" {
+		i++
+	}
+	if i >= len(p.lines) {
+		return false
+	}
+	l := strings.ToLower(strings.TrimSpace(p.lines[i]))
+	if isHeader(p.lines[i]) {
+		return strings.HasSuffix(strings.TrimSpace(before), ":") && !heading(before)
+	}
+	return strings.HasSuffix(l, ":") && (strings.Contains(l, "stderr") || strings.Contains(l, "stdout") || strings.Contains(l, "output"))
+}
+
+// quoted skips a traceback that a message quotes, and all that follows it up to the next log line.
+func (p *parser) quoted(i int) int {
+	from := i
+	for i < len(p.lines) && !looksLogged(p.lines[i]) {
+		i++
+	}
+	p.ignore(from, i)
+	return i
+}

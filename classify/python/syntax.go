@@ -1,0 +1,111 @@
+package python
+
+import (
+	"strings"
+
+	"github.com/mulligan-dev/mulligan/classify"
+)
+
+// halves are the messages for source that stops, or holds what no source holds. No newer version of the language gives
+// them a meaning, so they prove a torn file where a mere "invalid syntax" does not.
+var halves = []string{
+	"unexpected EOF while parsing", "was never closed", "unterminated string literal", "unterminated triple-quoted string literal",
+	"EOL while scanning string literal", "EOF while scanning triple-quoted string literal", "unterminated triple-quoted f-string literal",
+	"unterminated f-string literal", "EOF in multi-line statement", "unexpected end of file", "unexpected character after line continuation character",
+	"source code string cannot contain null bytes", "source code cannot contain null bytes", "invalid non-printable character U+0000",
+	"Non-UTF-8 code starting with", "Non-ASCII character", "expected an indented block", "unindent does not match any outer indentation level",
+	"unexpected indent", "unmatched ')'", "unmatched ']'", "unmatched '}'", "does not match opening parenthesis", "expected 'except' or 'finally' block",
+	"Expected one or more names after 'import'", "unexpected EOF", "codec can't decode byte", "invalid character in identifier", "embedded null",
+	"trailing comma not allowed without surrounding parentheses", "encoding problem",
+}
+
+// syntaxError tells half a file from source that this interpreter merely does not know.
+func syntaxError(f *classify.Failure) {
+	f.Kind = classify.KindSyntax
+	if n := len(f.Frames); n > 0 && (f.Frames[n-1].Function == "") {
+		f.File = f.Frames[n-1].File
+		if strings.HasPrefix(f.File, "<") {
+			f.File = ""
+		}
+	} else {
+		f.File = syntaxFile(f.Message)
+		if f.File == "" {
+			f.Module, f.Place = sourceTarget(f, true)
+		}
+	}
+	m := f.Message
+	for _, h := range halves {
+		if strings.Contains(m, h) {
+			f.Kind = classify.KindTorn
+			return
+		}
+	}
+	if fr := last(f); fr != nil && fr.Function == "" && stops(m, fr.Source) {
+		f.Kind = classify.KindTorn
+	}
+}
+
+func last(f *classify.Failure) *classify.Frame {
+	if len(f.Frames) == 0 {
+		return nil
+	}
+	return &f.Frames[len(f.Frames)-1]
+}
+
+// stops reports whether the line that does not parse breaks off, or is a mark that a merge left. The compiler prints it
+// from the source it read, so this line does not lie.
+func stops(message, line string) bool {
+	for _, mark := range [...]string{"<<<<<<<", "=======", ">>>>>>>", "|||||||"} {
+		if strings.HasPrefix(line, mark) {
+			return true
+		}
+	}
+	if !strings.HasPrefix(message, "invalid syntax") && !strings.HasPrefix(message, "expected ") || strings.Contains(line, "#") {
+		return false
+	}
+	t := strings.TrimSpace(line)
+	for _, end := range [...]string{"=", "+", "-", "*", "/", ".", " import", " and", " or", " not", " in", " is", " if", " else", " from", " as", " lambda", "@"} {
+		if strings.HasSuffix(t, end) && t != "" {
+			return !strings.HasPrefix(t, "print ") && !strings.HasPrefix(t, "except*")
+		}
+	}
+	return false
+}
+
+// syntaxFile is the file that a message itself names: "... in file /srv/x.py on line 3", "... (x.py, line 3)".
+func syntaxFile(m string) string {
+	if at := strings.Index(m, " in file "); at >= 0 {
+		rest := m[at+len(" in file "):]
+		if end := strings.Index(rest, " on line "); end > 0 {
+			return rest[:end]
+		}
+	}
+	if at := strings.LastIndex(m, " ("); at >= 0 && strings.HasSuffix(m, ")") {
+		if end := strings.LastIndex(m, ", line "); end > at {
+			if p := m[at+2 : end]; strings.ContainsAny(p, `/\`) {
+				return p
+			}
+		}
+	}
+	return ""
+}
+
+// cutMessage reports whether the last line of a text ends inside a message that Python would have finished.
+func cutMessage(f *classify.Failure) bool {
+	m := f.Message
+	switch f.Type {
+	case "ImportError", "ModuleNotFoundError", "AttributeError":
+	default:
+		return false
+	}
+	for _, whole := range [...]string{"cannot import name ", "No module named ", "module '"} {
+		if len(m) < len(whole) && strings.HasPrefix(whole, m) {
+			return true
+		}
+		if strings.HasPrefix(m, whole) {
+			// An open quote or an open path.
+			return strings.Count(m, "'")%2 == 1 || strings.Contains(m, " (") && !strings.Contains(m[strings.Index(m, " ("):], ")") || strings.HasSuffix(m, " from")
+		}
+	}
+	return m == ""
+}

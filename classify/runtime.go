@@ -1,0 +1,17 @@
+package classify
+
+import "github.com/mulligan-dev/mulligan/classify/text"
+
+// Runtime reads the failure texts of one language runtime. Package classify/python has the one for Python; a host may
+// bring its own for a runtime that is not here.
+type Runtime interface {
+	// Name names the runtime in verdicts and errors. It is unique within a [Config] and not empty.
+	Name() string
+	// Parse returns the failure that ended the process, nil where the log holds none of this runtime. Of several it is
+	// the last one that was not survived. Parse marks noise with [text.Log.Ignore]. It must neither panic nor
+	// keep the log.
+	Parse(log *text.Log) *Failure
+	// Module is the name of the unit that the file at a path would be if the path began at a folder that the runtime
+	// searches, empty if it would be none. The path has forward slashes and no leading one.
+	Module(path string) string
+}

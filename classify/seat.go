@@ -1,0 +1,133 @@
+package classify
+
+import "strings"
+
+// seat is the place from which a failure was raised: the innermost frame that is not the runtime's own.
+type seat struct {
+	holder holder
+	module string
+	root   int
+	frame  int
+}
+
+// stack is a failure's frames with their owners.
+type stack struct {
+	frames  []Frame
+	holders []holder
+	roots   []int
+}
+
+// stackOf assigns an owner to every frame. outer says that the stack starts where the process started, so that an
+// unowned script at its foot is the program's launcher and not a library.
+func (s *scope) stackOf(f *Failure, outer bool) stack {
+	st := stack{frames: make([]Frame, len(f.Frames)), holders: make([]holder, len(f.Frames)), roots: make([]int, len(f.Frames))}
+	copy(st.frames, f.Frames)
+	foot := ""
+	started := !outer || f.Headless
+	for i := range st.frames {
+		fr := &st.frames[i]
+		h, module, root := s.holderOf(fr)
+		if h == nobody {
+			switch {
+			case (!started || fr.File == foot && foot != "") && !temporary(fr.File):
+				h, foot = launcher, fr.File
+			default:
+				h = packaged
+			}
+		}
+		if h != runtime {
+			started = true
+		}
+		fr.Module, fr.Root = module, ""
+		if root >= 0 {
+			fr.Root = s.roots[root].Name
+		}
+		st.holders[i], st.roots[i] = h, root
+	}
+	return st
+}
+
+// holderOf says whose a frame is; nobody leaves the choice between launcher and library to the place in the stack.
+func (s *scope) holderOf(fr *Frame) (holder, string, int) {
+	if fr.Open {
+		return runtime, "", -1
+	}
+	h, module, root := s.file(fr.File)
+	if h == managed {
+		return h, module, root
+	}
+	if h == nobody && fr.Unit != "" && !absolute(cleanPath(fr.File)) {
+		if r, _ := s.pattern(fr.Unit); r >= 0 {
+			return managed, fr.Unit, r
+		}
+	}
+	switch {
+	case fr.Origin == OriginRuntime:
+		return runtime, "", -1
+	case fr.Origin == OriginUser:
+		return workspace, "", -1
+	case h == workspace:
+		return workspace, "", -1
+	case fr.Origin == OriginPackage:
+		if s.bindingFolder(fr.File) {
+			return launcher, "", -1
+		}
+		return packaged, "", -1
+	case fr.Origin == OriginLauncher:
+		return launcher, "", -1
+	}
+	return nobody, "", -1
+}
+
+// bindingFolder reports whether a file lies in the package that a declared binding is installed as: the few lines of
+// glue that load it are the product's, wherever they were installed.
+func (s *scope) bindingFolder(path string) bool {
+	for part := range strings.SplitSeq(strings.ReplaceAll(path, `\`, "/"), "/") {
+		for _, r := range s.roots {
+			for _, b := range r.Bindings {
+				if part == b {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// temporary reports whether a file lies in a folder for throw-away files. A script there starts no product.
+func temporary(path string) bool {
+	p := cleanPath(path)
+	for _, d := range [...]string{"/tmp", "/var/tmp", "/private/tmp", "/dev/shm"} {
+		if within(p, d) {
+			return true
+		}
+	}
+	return strings.Contains(p, "/appdata/local/temp/")
+}
+
+// seat finds who raised the failure. With no frame but the runtime's own it is nobody.
+func (st *stack) seat() seat {
+	for i := len(st.frames) - 1; i >= 0; i-- {
+		if st.holders[i] == runtime {
+			continue
+		}
+		return seat{st.holders[i], st.frames[i].Module, st.roots[i], i}
+	}
+	return seat{nobody, "", -1, -1}
+}
+
+// innermost is the innermost managed frame.
+func (st *stack) innermost() (module string, root int) {
+	for i := len(st.frames) - 1; i >= 0; i-- {
+		if st.holders[i] == managed {
+			return st.frames[i].Module, st.roots[i]
+		}
+	}
+	return "", -1
+}
+
+// anyManaged reports whether a managed frame is on the stack.
+func (st *stack) anyManaged() bool {
+	_, root := st.innermost()
+	return root >= 0
+}

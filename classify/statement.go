@@ -1,0 +1,265 @@
+package classify
+
+import (
+	"strings"
+
+	"github.com/mulligan-dev/mulligan/classify/text"
+)
+
+// fate is what the lines behind a failure say about it.
+type fate uint8
+
+const (
+	stands         fate = iota // nothing speaks against the failure
+	endedOtherwise             // a later statement says what ended the process
+	wentOn                     // the process worked on
+)
+
+// statementWindow is how many lines from the end may hold the run's last statement.
+const statementWindow = 16
+
+// phrases maps what a run or its keeper says last to an entry of the never list. They are looked for in lower case, and
+// each must be a statement by itself: a word that a healthy line could hold is no phrase.
+var phrases = []struct {
+	reason Reason
+	words  []string
+}{
+	{OOM, []string{"out of memory", "oom-kill", "oomkilled", "oom killer", "result 'oom", "cannot allocate memory", "std::bad_alloc", "memory limit exceeded"}},
+	{DiskFull, []string{"no space left on device", "disk quota exceeded", "disk is full", "enospc"}},
+	{Timeout, []string{"time limit", "timed out", "deadline exceeded", "deadlineexceeded", "result 'timeout'", "walltime", "wall clock limit", "exceeded its budget of", "took too long", "timeout exceeded", "timeout reached", "timeout expired"}},
+	{Killed, []string{"cancelled by", "canceled by", "dismissed", "terminated by", "stopped by user", "interrupted by", "aborted by user", "killed by", "received sigterm", "received sigint", "received sigkill", "signal 15", "signal 9", "sigkill", "code=killed", "signal: killed", "signal: terminated", "shutdown requested", "stop requested", "stopped on request", "user requested", "terminating on request", "keyboardinterrupt"}},
+	{RateLimit, []string{"rate limit", "rate_limit", "ratelimit", "too many requests", "error code: 429", "http 429", "status 429", "insufficient_quota", "quota exceeded", "usage limit", "throttl"}},
+	{Auth, []string{"invalid api key", "invalid x-api-key", "authentication_error", "authentication failed", "unauthorized", "error code: 401", "http 401", "status 401", "error code: 403", "token expired", "token has expired", "not logged in", "credentials have expired", "permission_error"}},
+	{ProviderError, []string{"overloaded", "error code: 5", "http 500", "http 502", "http 503", "http 529", "status 503", "service unavailable", "bad gateway", "internal server error", "context_length_exceeded", "prompt is too long", "context window", "model is overloaded"}},
+	{DirectiveError, []string{"unknown directive", "invalid directive", "template error"}},
+}
+
+// terminalReason is the never reason that a line states, empty for none.
+func terminalReason(line string) Reason {
+	l := strings.ToLower(line)
+	if strings.TrimSpace(l) == "killed" || strings.TrimSpace(l) == "terminated" || strings.HasPrefix(l, "terminated:") {
+		return Killed
+	}
+	for _, p := range phrases {
+		for _, w := range p.words {
+			if strings.Contains(l, w) {
+				return p.reason
+			}
+		}
+	}
+	switch {
+	case testSummary(l):
+		return TestFailure
+	case toolStatement(l):
+		return ToolFailure
+	}
+	return ""
+}
+
+// testSummary reports a line with which a test runner ends.
+func testSummary(l string) bool {
+	t := strings.Trim(l, "=! ")
+	switch {
+	case strings.HasPrefix(t, "interrupted: ") && strings.Contains(t, " during collection"):
+		return true
+	case strings.HasPrefix(t, "short test summary info"), strings.HasPrefix(t, "importerror while loading conftest"):
+		return true
+	case strings.HasPrefix(t, "failed (errors="), strings.HasPrefix(t, "failed (failures="), strings.HasPrefix(t, "failed (unexpected successes="):
+		return true
+	case strings.HasPrefix(t, "ran ") && strings.Contains(t, " test") && strings.Contains(t, " in "):
+		return true
+	case strings.HasPrefix(t, "no tests ran in "), strings.HasPrefix(t, "evaluation failed :("):
+		return true
+	case strings.HasPrefix(t, "--- fail:"), strings.HasPrefix(t, "test result: failed"), strings.HasPrefix(t, "fail\t"):
+		return true
+	}
+	// "1 failed, 3 passed in 0.37s", "2 errors in 1.20s (0:00:01)"
+	if at := strings.LastIndex(t, " in "); at > 0 && t[0] >= '0' && t[0] <= '9' {
+		count := t[:at]
+		if strings.Contains(count, " failed") || strings.Contains(count, " error") {
+			return strings.Contains(t[at:], "s")
+		}
+	}
+	return false
+}
+
+// toolStatement reports a line that says that a tool ended badly.
+func toolStatement(l string) bool {
+	if !strings.Contains(l, "tool") && !strings.Contains(l, "command") {
+		return false
+	}
+	return strings.Contains(l, "exited with") || strings.Contains(l, "failed with exit") || strings.Contains(l, "exit status") ||
+		strings.Contains(l, "exit code") || strings.Contains(l, "tool failed") || strings.Contains(l, "returned non-zero")
+}
+
+// after reads the lines behind a failure.
+func after(log *text.Log, from int) (fate, Reason) {
+	result := stands
+	for i := len(log.Lines) - 1; i >= from; i-- {
+		l := strings.TrimSpace(log.Lines[i])
+		if l == "" || log.Ignored(i) || log.Source(i) != log.Source(from-1) {
+			continue
+		}
+		if r := terminalReason(l); r != "" && i >= len(log.Lines)-statementWindow {
+			return endedOtherwise, r
+		}
+		if active(l) {
+			result = wentOn
+		}
+	}
+	return result, ""
+}
+
+// active reports a line that a process prints which is still at work, and not one that is going down.
+func active(line string) bool {
+	l := strings.ToLower(line)
+	for _, w := range [...]string{"exit", "shut", "stop", "terminat", "fail", "died", "dead", "abort", "crash", "giving up",
+		"gave up", "clos", "clean", "bye", "finish", "ended", "unclean", "fatal", "critical", "leaked", "reason:", "kill",
+		"sentry", "uncaught", "unhandled", "not expected", "consumed ", "error"} {
+		if strings.Contains(l, w) {
+			return false
+		}
+	}
+	for _, w := range [...]string{"continuing", "carrying on", "going on", "resum", "retry", "trying again", "again in", "turn ",
+		"waiting", "processing", "ready", "listening", "connected", "received", "using ", "loaded", "fallback", "falling back",
+		"skipp", "recovered", "still ", "phase=", "slot acquired", "queued", "heartbeat", "step "} {
+		if strings.Contains(l, w) {
+			return true
+		}
+	}
+	return leveled(line)
+}
+
+// leveled reports a log line of a level at which no process dies.
+func leveled(line string) bool {
+	head := line[:min(len(line), 80)]
+	for _, w := range [...]string{"INFO", "DEBUG", "WARN", "[info]", "[debug]", "[warn", "level=info", "level=debug", "level=warn"} {
+		if strings.Contains(head, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// terminal judges a log without a deciding exception: by the run's last statement, else not at all.
+func terminal(in Input, log *text.Log, s *scope, survived bool) Verdict {
+	v := Verdict{Disposition: Unknown, Family: NoFamily, Reason: "no_update_signature"}
+	seen := 0
+	last := ""
+	for i := len(log.Lines) - 1; i >= 0 && seen < statementWindow; i-- {
+		l := strings.TrimSpace(log.Lines[i])
+		if l == "" || log.Ignored(i) {
+			continue
+		}
+		seen++
+		if r := terminalReason(l); r != "" {
+			v.Disposition, v.Reason = Never, r
+			return v
+		}
+		if last == "" {
+			last = l
+		}
+		if seen > 1 && !goingDown(l) {
+			break
+		}
+	}
+	switch {
+	case crashSignal(in.Exit):
+		v.Reason, v.Family = "crash_signal", StaleBinding
+		return v
+	case last == "":
+		v.Reason = "no_text"
+		return v
+	case survived:
+		v.Reason = "survived_failure"
+		return v
+	}
+	return statement(last, s, v)
+}
+
+// crashSignal reports an exit by a signal that the process itself raised.
+func crashSignal(e Exit) bool {
+	switch strings.ToUpper(e.Signal) {
+	case "SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS":
+		return true
+	}
+	switch e.Code {
+	case 139, 138, 135, 134, 132, 136:
+		return e.Signal == ""
+	}
+	return false
+}
+
+// goingDown reports a line that says that something ends, and no more.
+func goingDown(line string) bool {
+	return !active(line)
+}
+
+// statement judges the one line with which a program ended itself: "prog: error: why".
+func statement(line string, s *scope, v Verdict) Verdict {
+	l := strings.ToLower(line)
+	for _, w := range [...]string{"unrecognized arguments", "unrecognised arguments", "no such option", "unknown option", "unrecognized option", "invalid choice", "unknown command", "the following arguments are required"} {
+		if strings.Contains(l, w) {
+			v.Reason = "cli_mismatch"
+			return v
+		}
+	}
+	prog, rest, ok := speaker(line, s)
+	if !ok || leveled(line) || survivedWords(l) {
+		return v
+	}
+	root, more := s.pattern(prog)
+	if root < 0 || more {
+		return v
+	}
+	j := &judge{scope: s, log: &evidence{}}
+	f := &Failure{Message: rest}
+	kind, module, broot := j.wording(f, seat{managed, prog, root, -1})
+	switch kind {
+	case KindBinding:
+		return j.skew(v, StaleBinding, module, broot, "")
+	case KindWire:
+		return j.skew(v, WireSchema, prog, root, "")
+	case KindNewerData:
+		return j.skew(v, DataFormat, prog, root, "")
+	case KindUnclearData:
+		v.Module = prog
+		return unknown(v, DataFormat, "schema_drift_direction_unclear")
+	case KindUnclearWire:
+		v.Module = prog
+		return unknown(v, WireSchema, "schema_drift_direction_unclear")
+	}
+	return v
+}
+
+// speaker finds the managed program or logger that a line names as its author, and what it says.
+func speaker(line string, s *scope) (prog, rest string, ok bool) {
+	l := line
+	for range 6 {
+		at := strings.IndexAny(l, ": \t")
+		if at < 0 {
+			return "", "", false
+		}
+		word := strings.Trim(l[:at], "[]()")
+		rest = strings.TrimLeft(l[at:], ": \t")
+		for _, name := range [...]string{word, strings.ReplaceAll(word, "-", "_")} {
+			if r, _ := s.pattern(name); r >= 0 {
+				return name, rest, true
+			}
+		}
+		l = rest
+	}
+	return "", "", false
+}
+
+// survivedWords reports, in lower case, the words of a failure that was handled.
+func survivedWords(l string) bool {
+	for _, w := range [...]string{"going on without", "continuing", "carrying on", "will retry", "retrying", "trying again",
+		"try again", "ignored", "ignoring", "skipping", "skipped", "falling back", "fallback", "using default", "optional",
+		"non-fatal", "nonfatal", "not fatal", "degraded", "without it", "disabled", "survived", "recovered"} {
+		if strings.Contains(l, w) {
+			return true
+		}
+	}
+	return false
+}

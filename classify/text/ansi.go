@@ -1,0 +1,56 @@
+package text
+
+import "strings"
+
+// stripANSI removes terminal control sequences, also where a syslog daemon has written the escape as "#033" or a pager
+// as "^[".
+func stripANSI(l string) string {
+	if strings.Contains(l, "#033[") {
+		l = strings.ReplaceAll(l, "#033[", "\x1b[")
+	}
+	if strings.Contains(l, "^[[") {
+		l = strings.ReplaceAll(l, "^[[", "\x1b[")
+	}
+	at := strings.IndexByte(l, 0x1b)
+	if at < 0 {
+		return l
+	}
+	var b strings.Builder
+	b.Grow(len(l))
+	for at >= 0 {
+		b.WriteString(l[:at])
+		l = l[at+sequence(l[at:]):]
+		at = strings.IndexByte(l, 0x1b)
+	}
+	b.WriteString(l)
+	return b.String()
+}
+
+// sequence is the length of the control sequence that s begins with.
+func sequence(s string) int {
+	if len(s) < 2 {
+		return len(s)
+	}
+	switch s[1] {
+	case '[': // CSI: parameters, then one final byte
+		for i := 2; i < len(s); i++ {
+			if s[i] >= 0x40 && s[i] <= 0x7e {
+				return i + 1
+			}
+		}
+		return len(s)
+	case ']': // OSC, hyperlinks among them: up to BEL or ESC backslash
+		for i := 2; i < len(s); i++ {
+			if s[i] == 0x07 {
+				return i + 1
+			}
+			if s[i] == 0x1b && i+1 < len(s) && s[i+1] == '\\' {
+				return i + 2
+			}
+		}
+		return len(s)
+	case '(', ')', '#', '%':
+		return min(3, len(s))
+	}
+	return 2
+}

@@ -1,0 +1,144 @@
+package text
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf16"
+)
+
+// Log is the tail of a log, one string per line, without its dress.
+type Log struct {
+	// Lines are the lines, oldest first, without line ends. They need not be valid UTF-8.
+	Lines []string
+	// Cut says that more stood before the first line, so that it may be the rest of a longer one.
+	Cut bool
+
+	sources []string
+	ignored []bool
+}
+
+// maxLines bounds the lines of a Log. A tail of nothing but line feeds would otherwise cost twenty times its size.
+const maxLines = 16384
+
+// Read undresses the last limit bytes of tail. A limit of 0 or less reads nothing.
+func Read(tail []byte, limit int) *Log {
+	log := &Log{}
+	if limit <= 0 || len(tail) == 0 {
+		return log
+	}
+	if len(tail) > limit {
+		tail, log.Cut = tail[len(tail)-limit:], true
+	}
+	raw := string(narrow(tail))
+	lines := strings.Split(strings.TrimSuffix(raw, "\n"), "\n")
+	if len(lines) > maxLines {
+		lines, log.Cut = lines[len(lines)-maxLines:], true
+	}
+	for i, l := range lines {
+		lines[i] = stripANSI(lastReturn(l))
+	}
+	lines = unwrap(lines)
+	sources := make([]string, len(lines))
+	// Dress nests: a container runtime wraps what a journal wrapped. Four layers are more than any collector chain adds.
+	for range 4 {
+		if !undress(&lines, &sources) {
+			break
+		}
+	}
+	log.Lines, log.sources = gather(lines, sources)
+	log.ignored = make([]bool, len(log.Lines))
+	return log
+}
+
+// Ignore marks the lines [from, to) as words that decide nothing: noise of a shutdown, or quoted text.
+func (l *Log) Ignore(from, to int) {
+	for i := max(from, 0); i < to && i < len(l.ignored); i++ {
+		l.ignored[i] = true
+	}
+}
+
+// Ignored reports whether line i is marked by [Log.Ignore].
+func (l *Log) Ignored(i int) bool { return i >= 0 && i < len(l.ignored) && l.ignored[i] }
+
+// Source names the service, pod or actor that printed line i; it is empty where the dress names none.
+func (l *Log) Source(i int) string {
+	if i < 0 || i >= len(l.sources) {
+		return ""
+	}
+	return l.sources[i]
+}
+
+// lastReturn drops the carriage return of a line end, and what a terminal would have overwritten before the last one.
+func lastReturn(l string) string {
+	l = strings.TrimRight(l, "\r")
+	if i := strings.LastIndexByte(l, '\r'); i >= 0 {
+		return l[i+1:]
+	}
+	return l
+}
+
+// narrow turns UTF-16 text, as some shells redirect it, into UTF-8 and returns everything else as it is.
+func narrow(b []byte) []byte {
+	sample := b[:min(len(b), 1024)]
+	nul := bytes.Count(sample, []byte{0})
+	if nul*3 < len(sample) || len(sample) < 4 {
+		return b
+	}
+	even, odd := 0, 0
+	for i, c := range sample {
+		if c == 0 {
+			if i%2 == 0 {
+				even++
+			} else {
+				odd++
+			}
+		}
+	}
+	// The high byte of most characters is zero; its place tells the byte order. The cut may have left an odd byte.
+	big := even > odd
+	units := make([]uint16, 0, len(b)/2)
+	for i := 0; i+1 < len(b); i += 2 {
+		lo, hi := b[i], b[i+1]
+		if big {
+			lo, hi = hi, lo
+		}
+		units = append(units, uint16(lo)|uint16(hi)<<8)
+	}
+	if len(units) > 0 && units[0] == 0xfeff {
+		units = units[1:]
+	}
+	return []byte(string(utf16.Decode(units)))
+}
+
+// gather puts the lines of one source together where several are interleaved, the source that spoke last at the end,
+// so that a traceback of one service is not torn by the chatter of another.
+func gather(lines, sources []string) ([]string, []string) {
+	last := map[string]int{}
+	for i, s := range sources {
+		last[s] = i
+		if len(last) > 32 {
+			return lines, sources
+		}
+	}
+	if len(last) < 2 {
+		return lines, sources
+	}
+	order := make([]string, 0, len(last))
+	for s := range last {
+		order = append(order, s)
+	}
+	for i := 1; i < len(order); i++ {
+		for j := i; j > 0 && last[order[j]] < last[order[j-1]]; j-- {
+			order[j], order[j-1] = order[j-1], order[j]
+		}
+	}
+	ls, ss := make([]string, 0, len(lines)), make([]string, 0, len(lines))
+	for _, want := range order {
+		for i, s := range sources {
+			if s == want {
+				ls, ss = append(ls, lines[i]), append(ss, s)
+			}
+		}
+	}
+	return ls, ss
+}

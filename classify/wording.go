@@ -1,0 +1,191 @@
+package classify
+
+import "strings"
+
+// wording reads what the product's own messages say about versions: the kind, and for a binding which one.
+func (j *judge) wording(f *Failure, at seat) (Kind, string, int) {
+	m := f.Message
+	if len(m) > 2048 {
+		m = m[:2048]
+	}
+	l := strings.ToLower(m)
+	if f.Type == "PackageNotFoundError" || says(l, "python version", "requires python", "api version") && !says(l, "schema", "wire") {
+		return KindOther, "", -1
+	}
+	native := f.Type == "PanicException" || at.frame >= 0 && at.frame < len(f.Frames) && j.callsBinding(f.Frames[at.frame].Source)
+	if k := wire(l, strings.ToLower(f.Type), native); k != KindOther {
+		return k, "", -1
+	}
+	if b, r := j.namedBinding(m); r >= 0 && says(l, "older than", "newer than", "mismatch", "requires", "expected", "rebuild", "reinstall",
+		"built for", "built against", "compiled for", "compiled against", "incompatible", "does not match", "out of date", "outdated", "stale", "abi") {
+		return KindBinding, b, r
+	}
+	return data(l, strings.ToLower(f.Type)), "", -1
+}
+
+// callsBinding reports whether a printed line of source calls into a declared binding. It supports a reading of the
+// message and never makes one.
+func (j *judge) callsBinding(source string) bool {
+	if source == "" {
+		return false
+	}
+	_, r := j.namedBinding(source)
+	return r >= 0
+}
+
+// namedBinding finds a declared binding that a text names as a whole word.
+func (j *judge) namedBinding(s string) (string, int) {
+	for i, r := range j.roots {
+		for _, b := range r.Bindings {
+			if word(s, b) || strings.Contains(b, "_") && word(s, strings.ReplaceAll(b, "_", "-")) {
+				return b, i
+			}
+		}
+	}
+	return "", -1
+}
+
+// word reports whether s holds w between characters that belong to no name.
+func word(s, w string) bool {
+	if w == "" {
+		return false
+	}
+	for from := 0; ; {
+		at := strings.Index(s[from:], w)
+		if at < 0 {
+			return false
+		}
+		at += from
+		end := at + len(w)
+		if (at == 0 || !nameByte(s[at-1])) && (end == len(s) || !nameByte(s[end])) {
+			return true
+		}
+		from = at + 1
+	}
+}
+
+func nameByte(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// wire reads messages about what two sides of the product exchange, in lower case. native says that a binding raised it.
+func wire(m, typ string, native bool) Kind {
+	if says(m, "pickle protocol", "http", "tls", "ssl") {
+		return KindOther
+	}
+	sides := says(m, "wire", "protocol", "handshake", "rpc", "ipc", "peer", "daemon", " speaks ", "theirs", "envelope", "frame version", "message version") ||
+		says(typ, "wire", "protocol", "handshake")
+	differ := says(m, "mismatch", "unsupported", "not supported", "incompatible", "unknown version", "unknown protocol", "newer", "differ",
+		"disagree", "too old", "too new", " speaks ", "expected")
+	versions := says(m, "version", "schema", " speaks ")
+	switch {
+	case sides && differ && versions:
+		return KindWire
+	case native && says(m, "schemamismatch", "schema mismatch", "versionmismatch", "version mismatch", "protocolmismatch"):
+		return KindWire
+	case says(m, "unknown variant `", "unknown field `"):
+		if sides || native {
+			return KindWire
+		}
+		return KindUnclearWire
+	case says(m, "missing field `"):
+		if sides {
+			return KindWire
+		}
+		return KindUnclearWire
+	case says(m, "validation error for ", "validation errors for "):
+		return KindUnclearWire
+	}
+	return KindOther
+}
+
+// data reads messages about stored data, in lower case.
+func data(m, typ string) Kind {
+	for _, verb := range [...]string{"written", "created", "saved", "stored", "migrated", "produced", "generated", "made", "serialized", "upgraded", "comes", "is", "was"} {
+		for _, by := range [...]string{" by a newer", " with a newer", " from a newer", " by newer", " with newer", " by a more recent", " by a later", " by a future"} {
+			if strings.Contains(m, verb+by) {
+				return KindNewerData
+			}
+		}
+	}
+	if says(m, "unsupported pickle protocol") {
+		return KindNewerData
+	}
+	noun := says(m, "schema", "format", "layout", "database", "ledger", "manifest", "snapshot", "state file", "journal", "checkpoint", "store version", "file version", "revision") ||
+		says(typ, "schema", "format")
+	if noun && says(m, "newer than", "from the future", "too new", "more recent than", "ahead of") {
+		if !says(m, "code is newer", "binary is newer") {
+			return KindNewerData
+		}
+	}
+	if noun && says(m, "version", "schema", "format", "layout", "revision") && says(m, "unsupported", "not supported", "unknown", "mismatch", "expected", "supports", "supported",
+		"known", "knows", "understands", "cannot read", "can't read", "refus", "incompatible", "unrecognized", "older than", "too old") {
+		if k := compare(m); k != KindOther {
+			return k
+		}
+	}
+	if says(m, "no such column", "no such table", "has no column named", "can't locate revision", "undefinedcolumn", "undefinedtable") ||
+		says(m, "column ", "relation ", "table ") && says(m, " does not exist", "doesn't exist") ||
+		says(m, "reference nonexistent parent node", "unknown column") {
+		return KindUnclearData
+	}
+	return KindOther
+}
+
+// compare finds the version of the data and the versions that the code knows in a message and says which is newer.
+func compare(m string) Kind {
+	var have, know []int
+	code := false
+	for i := 0; i < len(m); {
+		c := m[i]
+		switch {
+		case c >= '0' && c <= '9':
+			n, end := 0, i
+			for end < len(m) && m[end] >= '0' && m[end] <= '9' && end-i < 9 {
+				n = n*10 + int(m[end]-'0')
+				end++
+			}
+			// A number inside a name or a dotted version is no schema version.
+			plain := (i == 0 || !nameByte(m[i-1]) && m[i-1] != '.' && m[i-1] != '-' || m[i-1] == 'v') && (end == len(m) || !nameByte(m[end])) &&
+				(end+1 >= len(m) || m[end] != '.' || m[end+1] < '0' || m[end+1] > '9')
+			if plain {
+				if code {
+					know = append(know, n)
+				} else {
+					have = append(have, n)
+				}
+			}
+			i = end
+		case nameByte(c):
+			end := i
+			for end < len(m) && nameByte(m[end]) {
+				end++
+			}
+			switch m[i:end] {
+			case "expected", "expects", "supports", "supported", "known", "knows", "know", "max", "maximum", "understands", "handles", "reads", "this", "only",
+				"requires", "wanted", "want", "needs", "code", "binary", "current":
+				code = true
+			case "found", "got", "has", "file", "database", "db", "disk", "stored", "have", "actual", "unsupported", "unknown":
+				code = false
+			}
+			i = end
+		default:
+			i++
+		}
+	}
+	if len(have) == 0 || len(know) == 0 {
+		return KindOther
+	}
+	high, low := know[0], know[0]
+	for _, k := range know {
+		high, low = max(high, k), min(low, k)
+	}
+	// Numbers that are no version of the data (a line, a shard) may stand in front of it: the last one counts.
+	switch v := have[len(have)-1]; {
+	case v > high:
+		return KindNewerData
+	case v < low:
+		return KindOlderData
+	}
+	return KindOther
+}
