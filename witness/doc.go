@@ -1,8 +1,8 @@
 // Package witness proves that an update happened under a run. A failure text alone never restarts anything: at least one
 // witness must say that the tree the process booted from is not the tree it died on.
 //
-// Call [Gather] first. It takes what is known of a death as a [Request] and the [Source] of each kind of root, and
-// returns [Findings]: the witnesses that hold, and for each that does not a sentence that says why. A Source reads what a
+// Call [Gather] first. It takes what is known of a death as a [Request], which also names the [Source] of each kind of
+// root, and returns [Findings]: the witnesses that hold, and for each that does not a sentence that says why. A Source reads what a
 // root holds ([Identity]); rarer powers ([History], [Dated], [BatchReader], [Observer]) are optional interfaces that it
 // may have as well. Package witness/witnesstest checks any Source.
 //

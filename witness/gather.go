@@ -8,11 +8,11 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
 )
 
-// Gather looks for the witnesses of one death. Sources are looked up by the kind of a root; a kind without one costs the
-// witnesses that must read the tree, with that as the reason.
+// Gather looks for the witnesses of one death: W1 and W2 in every root that the failure involves, W3 in the root that
+// owns the module which lacks the name. It reads as little as the question needs, and asks nothing twice.
 //
 // The error is that of a context that ended; the findings are then void.
-func Gather(ctx context.Context, q Request, sources map[string]Source) (Findings, error) {
+func Gather(ctx context.Context, q Request) (Findings, error) {
 	if err := ctx.Err(); err != nil {
 		return Findings{}, fmt.Errorf("gather witnesses: %w", err)
 	}
@@ -36,7 +36,7 @@ func Gather(ctx context.Context, q Request, sources map[string]Source) (Findings
 		return f, nil
 	}
 	for _, r := range roots {
-		s := &search{q: &q, root: r, source: sources[r.Kind], out: &f}
+		s := &search{q: &q, root: r, source: q.Sources[r.Kind], out: &f}
 		s.history, _ = s.source.(History)
 		s.identities(ctx)
 		s.journal(ctx)

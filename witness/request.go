@@ -19,8 +19,10 @@ type Request struct {
 	Death []Identity
 	// Window spans from the boot to the death.
 	Window stamp.Window
-	// Updates are the rows of the update journal, in any order.
-	Updates []journal.Row
+	// Rows are those of the update journal, in any order.
+	Rows []journal.Row
+	// Sources read the roots, by kind. A kind without one costs the witnesses that must read the tree.
+	Sources map[string]Source
 	// Modules knows, by runtime, where a module lives and what it binds: for "python", package classify/python. The
 	// verdict's runtime is looked up, or else that of the root.
 	Modules map[string]Modules

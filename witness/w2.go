@@ -15,8 +15,8 @@ func (s *search) journal(ctx context.Context) {
 	var what journal.Root
 	count := 0
 	why := ""
-	for i := range s.q.Updates {
-		row := &s.q.Updates[i]
+	for i := range s.q.Rows {
+		row := &s.q.Rows[i]
 		for _, jr := range row.Roots {
 			if !s.root.SameTree(jr) {
 				continue

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-
-	"github.com/mulligan-dev/mulligan/witness/culprit"
 )
 
 // files looks for W3: the missing module or symbol existed on one side of the run's life and not on the other.
@@ -39,9 +37,9 @@ func (s *search) files(ctx context.Context) {
 		return
 	}
 	switch {
-	case was.presence == culprit.Unsaid || is.presence == culprit.Unsaid:
+	case was.presence == unsaid || is.presence == unsaid:
 		s.absent(FileProof, "%s", n.unsaid(was, is))
-	case was.presence == is.presence && was.presence == culprit.Present:
+	case was.presence == is.presence && was.presence == there:
 		s.absent(FileProof, "%s existed at the boot and at the death", n)
 	case was.presence == is.presence:
 		s.absent(FileProof, "%s existed neither at the boot nor at the death", n)
@@ -54,11 +52,11 @@ func (s *search) files(ctx context.Context) {
 func (s *search) proof(ctx context.Context, n *name, was, is seen) {
 	e := Evidence{Kind: FileProof, From: s.from.revision, To: s.to.revision, When: s.q.Window}
 	change, where := "appeared", is.path
-	if was.presence == culprit.Present {
+	if was.presence == there {
 		change, where = "went away", was.path
 	}
 	e.Detail = fmt.Sprintf("%s %s between boot and death", n, change)
-	found, ok, err := culprit.Search(ctx, n, s.from.revision, s.to.revision, is.presence)
+	found, ok, err := lastStep(ctx, n, s.from.revision, s.to.revision, is.presence)
 	switch {
 	case err != nil:
 		e.Detail += fmt.Sprintf("; the commit could not be found: %v", err)
@@ -68,11 +66,11 @@ func (s *search) proof(ctx context.Context, n *name, was, is seen) {
 		e.Detail += "; no single commit between them did it"
 	default:
 		how := "in commit"
-		if found.Undone {
+		if found.undone {
 			how = "because the tree left commit"
 		}
-		e.Detail = fmt.Sprintf("%s %s between boot and death, %s %s (%s)", n, change, how, short(found.Commit.Revision), found.Commit.Subject)
-		e.Culprit = &Culprit{Root: s.root.Name, Commit: found.Commit.Revision, Subject: found.Commit.Subject, When: found.Commit.When, Path: where, Name: n.String()}
+		e.Detail = fmt.Sprintf("%s %s between boot and death, %s %s (%s)", n, change, how, short(found.commit.Revision), found.commit.Subject)
+		e.Culprit = &Culprit{Root: s.root.Name, Commit: found.commit.Revision, Subject: found.commit.Subject, When: found.commit.When, Path: where, Name: n.String()}
 	}
 	s.holds(e)
 }
@@ -109,7 +107,7 @@ func (n *name) paths() []string { return slices.Concat(n.own, n.member) }
 
 // seen is what one side says of the name, and the file that says it.
 type seen struct {
-	presence culprit.Presence
+	presence presence
 	path     string
 }
 
@@ -146,33 +144,33 @@ func (n *name) sides(ctx context.Context) (was, is seen, err error) {
 // look decides the presence from the content of each file; read is false where a file exists whose content is not
 // known.
 func (n *name) look(content func(p string) (c Content, read bool)) seen {
-	unsaid := ""
+	unread := ""
 	for _, p := range n.own {
 		c, read := content(p)
 		switch {
 		case !c.Exists:
 		case n.symbol == "":
-			return seen{culprit.Present, p}
+			return seen{there, p}
 		case !read:
-			unsaid = p
+			unread = p
 		case n.m.Binds(c.Data, n.symbol):
-			return seen{culprit.Present, p}
+			return seen{there, p}
 		}
 	}
 	for _, p := range n.member {
 		if c, _ := content(p); c.Exists {
-			return seen{culprit.Present, p}
+			return seen{there, p}
 		}
 	}
-	if unsaid != "" {
-		return seen{culprit.Unsaid, unsaid}
+	if unread != "" {
+		return seen{unsaid, unread}
 	}
-	return seen{presence: culprit.Absent}
+	return seen{presence: gone}
 }
 
 func (n *name) unsaid(was, is seen) string {
 	at, p := "death", is.path
-	if was.presence == culprit.Unsaid {
+	if was.presence == unsaid {
 		at, p = "boot", was.path
 	}
 	return fmt.Sprintf("%s held changes at the %s that no commit holds, so that whether it had %s is not known", p, at, n)
@@ -197,26 +195,18 @@ func (n *name) read(ctx context.Context, revs []string) (map[Blob]Content, error
 	return table, nil
 }
 
-// Touching implements [culprit.Line].
-func (n *name) Touching(ctx context.Context, from, to string, limit int) ([]culprit.Commit, error) {
-	list, err := n.s.history.Commits(ctx, n.s.root, from, to, n.paths(), limit)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]culprit.Commit, len(list))
-	for i, c := range list {
-		out[i] = culprit.Commit(c)
-	}
-	return out, nil
+// touching implements [line].
+func (n *name) touching(ctx context.Context, from, to string, limit int) ([]Commit, error) {
+	return n.s.history.Commits(ctx, n.s.root, from, to, n.paths(), limit)
 }
 
-// Presences implements [culprit.Line].
-func (n *name) Presences(ctx context.Context, revisions []string) ([]culprit.Presence, error) {
+// presences implements [line].
+func (n *name) presences(ctx context.Context, revisions []string) ([]presence, error) {
 	table, err := n.read(ctx, revisions)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]culprit.Presence, len(revisions))
+	out := make([]presence, len(revisions))
 	for i, rev := range revisions {
 		out[i] = n.look(func(p string) (Content, bool) { return table[Blob{rev, p}], true }).presence
 	}

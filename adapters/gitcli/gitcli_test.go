@@ -9,7 +9,7 @@ import (
 
 	"github.com/mulligan-dev/mulligan/adapters/gitcli"
 	"github.com/mulligan-dev/mulligan/classify"
-	"github.com/mulligan-dev/mulligan/internal/gittest"
+	"github.com/mulligan-dev/mulligan/internal/require"
 	"github.com/mulligan-dev/mulligan/witness"
 )
 
@@ -23,7 +23,7 @@ func newSource(t testing.TB) *gitcli.Source {
 }
 
 // rootOf declares the whole working tree as the root "acme" with module acme.
-func rootOf(r *gittest.Repo) witness.Root {
+func rootOf(r *require.Repo) witness.Root {
 	return witness.Root{Root: classify.Root{Name: "acme", Dirs: []string{r.Dir}, Modules: []string{"acme"}}, Kind: gitcli.Kind, Runtime: "python"}
 }
 
@@ -50,7 +50,7 @@ func paths(id witness.Identity) string {
 
 func TestIdentityIsTheCommitAndWhatDiffersFromIt(t *testing.T) {
 	t.Parallel()
-	r := gittest.New(t)
+	r := require.NewRepo(t)
 	head := r.Commit("one", "acme/wire.py", "A = 1\n", "acme/old.py", "", "README", "hello\n")
 	clean := identify(t, rootOf(r))
 	if clean.Revision != head || len(clean.Dirty) != 0 || clean.Key() != head {
@@ -84,7 +84,7 @@ func TestIdentityIsTheCommitAndWhatDiffersFromIt(t *testing.T) {
 
 func TestIdentityIsLimitedToTheFolders(t *testing.T) {
 	t.Parallel()
-	r := gittest.New(t)
+	r := require.NewRepo(t)
 	r.Commit("one", "a/acme/wire.py", "", "b/other.py", "", "c/x.py", "")
 	root := rootOf(r)
 	root.Dirs = []string{filepath.Join(r.Dir, "a"), filepath.Join(r.Dir, "c")}
@@ -97,12 +97,12 @@ func TestIdentityIsLimitedToTheFolders(t *testing.T) {
 func TestUnknownSaysWhy(t *testing.T) {
 	t.Parallel()
 	plain := t.TempDir()
-	unborn := gittest.New(t)
-	corrupt := gittest.New(t)
+	unborn := require.NewRepo(t)
+	corrupt := require.NewRepo(t)
 	corrupt.Commit("one", "acme/a.py", "")
 	corrupt.Write(".git/index", "not an index")
-	gone := gittest.New(t)
-	a, b := gittest.New(t), gittest.New(t)
+	gone := require.NewRepo(t)
+	a, b := require.NewRepo(t), require.NewRepo(t)
 
 	tests := []struct {
 		name string
@@ -131,7 +131,7 @@ func TestUnknownSaysWhy(t *testing.T) {
 
 func TestNoGitIsUnknown(t *testing.T) {
 	t.Parallel()
-	r := gittest.New(t)
+	r := require.NewRepo(t)
 	r.Commit("one", "acme/a.py", "")
 	s, err := gitcli.New(gitcli.Config{Git: filepath.Join(t.TempDir(), "no-such-git")})
 	if err != nil {
@@ -145,7 +145,7 @@ func TestNoGitIsUnknown(t *testing.T) {
 
 func TestSourceWritesNothing(t *testing.T) {
 	t.Parallel()
-	r := gittest.New(t)
+	r := require.NewRepo(t)
 	r.Commit("one", "acme/a.py", "1\n", "acme/b.py", "1\n")
 	// Same content, other times: git would refresh its index here if it were allowed to.
 	r.Write("acme/a.py", "1\n")

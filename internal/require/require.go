@@ -1,6 +1,9 @@
-// Package require skips a test whose program is not installed, with a line that says how to get it. Where the
-// environment has MULLIGAN_REQUIRE=all, as in continuous integration, the skip is a failure: there no test may quietly
-// not run.
+// Package require gives tests the programs they need. A test whose program is not installed is skipped with a line that
+// says how to get it; where the environment has MULLIGAN_REQUIRE=all, as in continuous integration, the skip is a
+// failure: there no test may quietly not run.
+//
+// Call [Program], or [NewRepo] for a git repository with fixed people, given times and nothing of the user's settings.
+// Every method of [Repo] fails the test when git does, so that a test reads as the story it tells.
 package require
 
 import (

@@ -1,164 +1,69 @@
-// Package culprit finds the commit that changed whether a name exists. It walks the way a tree went from one revision to
-// another, forwards or back, and names the last step on that way which made the name appear or disappear.
+// Package culprit finds the commit that changed whether a name exists, between two revisions and without a death. A host
+// labels an episode with it when the culprit was not known at the time, and people ask it which commit took a name away.
 //
-// Call [Search]. It asks a [Line] for the commits that touched the name's files and for the presence of the name at
-// revisions; it holds no process and no file itself. It refuses nothing: a way on which no step can be named, because the
-// history is cut off or cannot be read, is a false second result.
-//
-// The answer does not depend on where on the way one started: runs that booted at different commits, and were broken by
-// the same one, get the same culprit.
+// Call [Find]. It refuses to guess: a name that is there at both revisions, or at neither, has no culprit, and neither
+// has a change that no single commit on the way made; the answer then says why. It promises the same answer wherever on
+// the way one starts: runs that booted at different commits and were broken by the same one get the same culprit. The
+// error is that of a context that ended.
 package culprit
 
 import (
 	"context"
-	"fmt"
+	"time"
 
+	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/witness"
 )
 
-// Commit is one revision on the way.
-type Commit struct {
-	Revision string
-	Parents  []string
-	Subject  string
-	When     stamp.Time
+// Query names what is looked for, and where.
+type Query struct {
+	// Root is the tree, and Source reads it; without the power of a [witness.History] there is no answer.
+	Root   witness.Root
+	Source witness.Source
+	// Modules knows the runtime that the name belongs to.
+	Modules witness.Modules
+	// Module is the unit that was missing, or that lacked Symbol.
+	Module string
+	Symbol string
+	// From and To are full revisions, in the order in which the tree held them.
+	From, To string
 }
 
-// Presence says whether the name exists at a revision.
-type Presence int
-
-// The presences. Unsaid stands where the revision cannot be read.
-const (
-	Unsaid Presence = iota
-	Absent
-	Present
-)
-
-// Line is the history that is searched.
-type Line interface {
-	// Touching lists the commits that lead to to and not to from and that touched the name's files: newest first, no
-	// parent before its child, at most limit.
-	Touching(ctx context.Context, from, to string, limit int) ([]Commit, error)
-	// Presences answers each revision in its place.
-	Presences(ctx context.Context, revisions []string) ([]Presence, error)
+// Answer is the culprit, or why there is none.
+type Answer struct {
+	Culprit *witness.Culprit
+	// Detail is one sentence: what happened to the name, or why nothing can be said.
+	Detail string
 }
 
-// Found is the step that changed the presence.
-type Found struct {
-	Commit Commit
-	// Undone is set when the step went back over the commit: the tree was set to an older or another line, and the name
-	// changed because this commit is no longer part of it.
-	Undone bool
-}
-
-// limit bounds the commits looked at on either side. Beyond it the search gives up rather than name an older step.
-const limit = 4096
-
-// Search names the last step of the way from one revision to another that brought the name to its final presence.
-//
-// The way goes back from from to where the two lines meet, then forwards to to. So a step forwards wins over a step
-// back, among steps forwards the newest wins, and among steps back the one made last: the oldest commit.
-func Search(ctx context.Context, line Line, from, to string, final Presence) (Found, bool, error) {
-	if final == Unsaid || from == to {
-		return Found{}, false, nil
-	}
-	forward, err := line.Touching(ctx, from, to, limit)
+// Find names the last commit on the way from one revision to the other that changed whether the name exists. The way
+// may lead forwards, back to an older commit, or to another line.
+func Find(ctx context.Context, q Query) (Answer, error) {
+	const runtime = "asked"
+	// The search does not look at the window; it only has to be one.
+	moment := stamp.Wall(time.Unix(0, 0), 0)
+	found, err := witness.Gather(ctx, witness.Request{
+		Verdict: classify.Verdict{Module: q.Module, Symbol: q.Symbol, Root: q.Root.Name, Runtime: runtime},
+		Roots:   []witness.Root{q.Root},
+		Boot:    []witness.Identity{{Root: q.Root.Name, Kind: q.Root.Kind, Revision: q.From}},
+		Death:   []witness.Identity{{Root: q.Root.Name, Kind: q.Root.Kind, Revision: q.To}},
+		Window:  stamp.Window{From: moment, To: moment},
+		Sources: map[string]witness.Source{q.Root.Kind: q.Source},
+		Modules: map[string]witness.Modules{runtime: q.Modules},
+	})
 	if err != nil {
-		return Found{}, false, fmt.Errorf("search the culprit: list the commits that came: %w", err)
+		return Answer{}, err
 	}
-	s := search{line: line, known: map[string]Presence{}}
-	c, ok, err := s.first(ctx, forward, final)
-	if err != nil || ok {
-		return Found{Commit: c}, ok, err
-	}
-	back, err := line.Touching(ctx, to, from, limit)
-	if err != nil {
-		return Found{}, false, fmt.Errorf("search the culprit: list the commits that went: %w", err)
-	}
-	if len(back) == limit {
-		return Found{}, false, nil // the oldest ones are cut off, and the oldest is the answer
-	}
-	reversed := make([]Commit, len(back))
-	for i, c := range back {
-		reversed[len(back)-1-i] = c
-	}
-	c, ok, err = s.first(ctx, reversed, opposite(final))
-	return Found{Commit: c, Undone: true}, ok, err
-}
-
-// search remembers the presences it has asked for: a commit's parent is often the next commit.
-type search struct {
-	line  Line
-	known map[string]Presence
-}
-
-// first is the first of the commits that brought the name to the given presence. It asks in growing batches, because the
-// answer is mostly among the first few and every question may cost a process.
-func (s *search) first(ctx context.Context, commits []Commit, reached Presence) (Commit, bool, error) {
-	for size := 8; len(commits) > 0; size *= 4 {
-		batch := commits[:min(size, len(commits))]
-		commits = commits[len(batch):]
-		if err := s.ask(ctx, batch); err != nil {
-			return Commit{}, false, err
-		}
-		for _, c := range batch {
-			if s.reaches(c, reached) {
-				return c, true, nil
-			}
+	for _, e := range found.Evidence {
+		if e.Kind == witness.FileProof {
+			return Answer{Culprit: e.Culprit, Detail: e.Detail}, nil
 		}
 	}
-	return Commit{}, false, nil
-}
-
-func (s *search) ask(ctx context.Context, batch []Commit) error {
-	var want []string
-	add := func(rev string) {
-		if _, ok := s.known[rev]; !ok {
-			s.known[rev] = Unsaid
-			want = append(want, rev)
+	for _, a := range found.Absent {
+		if a.Kind == witness.FileProof {
+			return Answer{Detail: a.Why}, nil
 		}
 	}
-	for _, c := range batch {
-		add(c.Revision)
-		for _, p := range c.Parents {
-			add(p)
-		}
-	}
-	if len(want) == 0 {
-		return nil
-	}
-	got, err := s.line.Presences(ctx, want)
-	if err != nil {
-		return fmt.Errorf("search the culprit: read the name at %d revisions: %w", len(want), err)
-	}
-	for i, rev := range want {
-		s.known[rev] = got[i]
-	}
-	return nil
-}
-
-// reaches reports that the name has the presence at the commit and at none of its parents. A merge that took the name
-// from one of its sides is not the culprit: the commit on that side is.
-func (s *search) reaches(c Commit, presence Presence) bool {
-	if s.known[c.Revision] != presence {
-		return false
-	}
-	for _, p := range c.Parents {
-		if s.known[p] != opposite(presence) {
-			return false
-		}
-	}
-	// A root commit can only bring a name; before it there was nothing.
-	return len(c.Parents) > 0 || presence == Present
-}
-
-func opposite(p Presence) Presence {
-	switch p {
-	case Present:
-		return Absent
-	case Absent:
-		return Present
-	default:
-		return Unsaid
-	}
+	return Answer{Detail: "nothing was found"}, nil
 }

@@ -1,8 +1,4 @@
-// Package gittest builds git repositories for tests: with fixed people, given times, and nothing of the user's settings.
-//
-// Call [New]. Every method fails the test when git does, so that a test reads as the story it tells. A machine without
-// git skips, or fails where skips are forbidden (see package require).
-package gittest
+package require
 
 import (
 	"fmt"
@@ -12,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/mulligan-dev/mulligan/internal/require"
 )
 
 // Repo is a repository with a working tree at Dir.
@@ -24,20 +18,20 @@ type Repo struct {
 	Clock time.Time
 }
 
-// New makes an empty repository in a folder of the test.
-func New(t testing.TB, initArgs ...string) *Repo {
+// NewRepo makes an empty repository in a folder of the test.
+func NewRepo(t testing.TB, initArgs ...string) *Repo {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Init(t, filepath.Join(dir, "tree"), initArgs...)
+	return InitRepo(t, filepath.Join(dir, "tree"), initArgs...)
 }
 
-// Init makes an empty repository at dir.
-func Init(t testing.TB, dir string, initArgs ...string) *Repo {
+// InitRepo makes an empty repository at dir.
+func InitRepo(t testing.TB, dir string, initArgs ...string) *Repo {
 	t.Helper()
-	require.Program(t, "git", "apt-get install git")
+	Program(t, "git", "apt-get install git")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
