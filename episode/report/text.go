@@ -23,7 +23,11 @@ func (r Report) Text(s Style) string {
 			})
 		}
 		b.WriteByte('\n')
-		b.WriteString(s.rows(0, rows))
+		if widths := s.widths(0, rows); widths[len(widths)-1] >= leastNow {
+			b.WriteString(s.render(0, widths, rows))
+		} else {
+			b.WriteString(s.stacked(rows[1:]))
+		}
 	}
 	if len(r.LeftAlone) > 0 {
 		b.WriteString("\n" + s.paint(bold, "Left alone") + "\n")
@@ -41,6 +45,21 @@ func (r Report) Text(s Style) string {
 		b.WriteString("\n" + s.para(0, "", plain, "Why: "+r.Why))
 	}
 	b.WriteString("\n" + s.para(0, "", dim, r.Prevention))
+	return b.String()
+}
+
+// leastNow is how wide the column Now has to be, so that its sentences do not run down the page.
+const leastNow = 24
+
+// stacked shows each row of the agents' table as a paragraph, where a table would be too narrow to read.
+func (s Style) stacked(rows [][]cell) string {
+	var b strings.Builder
+	for _, row := range rows {
+		now := row[len(row)-1]
+		b.WriteString(s.para(0, "", bold, row[0].text))
+		b.WriteString(s.para(2, "", plain, "broke during "+row[1].text+", "+row[2].text))
+		b.WriteString(s.para(2, "", now.paint, row[3].text+" · "+now.text))
+	}
 	return b.String()
 }
 
