@@ -178,7 +178,7 @@ func (d *sysDir) open(op, name string, flags int) (File, error) {
 	fd, err := openat(d.fd, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, fileMode)
 	if err != nil {
 		if errors.Is(err, unix.ELOOP) {
-			err = &refusedError{"a symlink is not followed", err}
+			err = errSymlink
 		}
 		return nil, d.fail(op, name, err)
 	}

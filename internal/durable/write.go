@@ -334,3 +334,8 @@ func ReadFile(d Dir, name string, limit int64) ([]byte, Info, error) {
 	}
 	return b[:n], in, nil
 }
+
+// IsSymlink reports that a name was not opened because it is a symlink.
+func IsSymlink(err error) bool { return errors.Is(err, errSymlink) }
+
+var errSymlink = errors.New("a symlink is not followed")

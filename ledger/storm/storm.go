@@ -4,8 +4,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
 )
+
+// Schema is the version of the state format that this package writes.
+const Schema = 1
 
 // State is what the breaker and the pause remember between passes; it is small and kept whole.
 type State struct {
@@ -34,9 +38,13 @@ type Pause struct {
 // Slot is one launch that was reserved before it began. A slot whose launch never began counts until its window ends:
 // too high is allowed, too low never.
 type Slot struct {
-	Launch  string     `json:"launch"`
+	Launch string `json:"launch"`
+	// Key is the lineage that is launched.
+	Key     ledger.Key `json:"key"`
 	Episode string     `json:"episode"`
 	At      stamp.Time `json:"at"`
+	// Forgiven slots were reserved before a person resumed, and count no more.
+	Forgiven bool `json:"forgiven,omitempty"`
 }
 
 // Limits are the breaker's bounds.

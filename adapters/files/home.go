@@ -1,0 +1,189 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/mulligan-dev/mulligan/internal/durable"
+	"github.com/mulligan-dev/mulligan/internal/host"
+	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/doorbell"
+	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/ledger/storm"
+	"github.com/mulligan-dev/mulligan/witness/journal"
+)
+
+// EnvHome is the environment variable that names the state folder.
+const EnvHome = "MULLIGAN_HOME"
+
+// Config is how a home is opened.
+type Config struct {
+	// Dir is the state folder; it is made when it is absent. Empty means DefaultDir.
+	Dir string
+	// Now is the clock of the stores. Nil means the machine's.
+	Now func() stamp.Time
+	// FS is the file seam that this module's own tests break things at. Nil means the machine's files.
+	FS durable.FS
+}
+
+// Home is an open state folder. It is safe for concurrent use, and any number of processes may have the same folder
+// open.
+type Home struct {
+	dir  string
+	now  func() stamp.Time
+	root durable.Dir
+	subs map[string]durable.Dir
+
+	locks     *locks
+	records   *records
+	answers   *answers
+	instances *instances
+	box       *box
+	breaker   *breaker
+	runs      *runs
+	updates   *updates
+	writer    *writer
+	evidence  *evidence
+	reports   *reports
+}
+
+// DefaultDir is the state folder when none is configured: $MULLIGAN_HOME, else mulligan in $XDG_STATE_HOME, else
+// ~/.local/state/mulligan. Relative values are refused: they would name another folder in each working directory.
+func DefaultDir() (string, error) {
+	for _, v := range []struct{ name, below string }{{EnvHome, ""}, {"XDG_STATE_HOME", "mulligan"}} {
+		dir := os.Getenv(v.name)
+		if dir == "" {
+			continue
+		}
+		if !filepath.IsAbs(dir) {
+			return "", fmt.Errorf("state folder: $%s is %q, want an absolute path", v.name, dir)
+		}
+		return filepath.Join(dir, v.below), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("state folder: set $%s to an absolute path: %w", EnvHome, err)
+	}
+	return filepath.Join(home, ".local", "state", "mulligan"), nil
+}
+
+// Open opens a state folder, and makes this process an instance in it until Close.
+func Open(c Config) (*Home, error) {
+	if c.Dir == "" {
+		dir, err := DefaultDir()
+		if err != nil {
+			return nil, err
+		}
+		c.Dir = dir
+	}
+	if c.FS == nil {
+		c.FS = durable.System{}
+	}
+	if c.Now == nil {
+		c.Now = host.Now
+	}
+	h := &Home{dir: filepath.Clean(c.Dir), now: c.Now, subs: map[string]durable.Dir{}}
+	if err := h.open(c.FS); err != nil {
+		return nil, errors.Join(fmt.Errorf("open state folder %s: %w", c.Dir, err), h.Close())
+	}
+	return h, nil
+}
+
+func (h *Home) open(fs durable.FS) (err error) {
+	if h.root, err = fs.Open(h.dir); err != nil {
+		return err
+	}
+	for _, name := range []string{"ledger", "doorbell", "episodes", "evidence", "runs", "instances", "locks"} {
+		if h.subs[name], err = h.root.Sub(name); err != nil {
+			return err
+		}
+	}
+	if h.subs["names"], err = h.subs["runs"].Sub("names"); err != nil {
+		return err
+	}
+	h.locks = &locks{dir: h.subs["locks"], open: map[string]*lock{}}
+	if h.instances, err = newInstances(h.subs["instances"], h.now); err != nil {
+		return err
+	}
+	id := h.instances.self.ID
+	h.breaker = &breaker{h}
+	h.evidence = &evidence{h: h, dir: h.subs["evidence"]}
+	h.records = newRecords(h, id)
+	h.box = newBox(h.subs["doorbell"], id)
+	h.runs = &runs{h: h, dir: h.subs["runs"], names: h.subs["names"], create: durable.NewCreator(h.subs["runs"], id)}
+	h.answers = newAnswers(h)
+	h.updates = newUpdates(h)
+	h.writer = &writer{h}
+	h.reports = &reports{h: h, dir: h.subs["episodes"]}
+	return nil
+}
+
+// Dir is the state folder.
+func (h *Home) Dir() string { return h.dir }
+
+// Close ends the instance and releases every handle and lock. Nothing may be under way.
+func (h *Home) Close() error {
+	if h.records != nil {
+		_ = h.records.create.Close()
+		h.records.index.close()
+	}
+	if h.box != nil {
+		_ = h.box.create.Close()
+	}
+	if h.runs != nil {
+		_ = h.runs.create.Close()
+	}
+	if h.locks != nil {
+		h.locks.close()
+	}
+	var err error
+	if h.instances != nil {
+		err = h.instances.close()
+	}
+	for _, d := range h.subs {
+		_ = d.Close()
+	}
+	if h.root != nil {
+		_ = h.root.Close()
+	}
+	return err
+}
+
+// Ledger is the ledger. It also has the powers ledger.Newest, ledger.Syncer and ledger.Reclaimer.
+func (h *Home) Ledger() ledger.Store { return h.records }
+
+// Answers is the log of answers.
+func (h *Home) Answers() ledger.Answers { return h.answers }
+
+// Instances tells which processes live; its Self is this home.
+func (h *Home) Instances() ledger.Instances { return h.instances }
+
+// Doorbell is where dying runs leave their notes.
+func (h *Home) Doorbell() doorbell.Box { return h.box }
+
+// Breaker is the state of the storm breaker and the pause.
+func (h *Home) Breaker() storm.Store { return h.breaker }
+
+// Runs is the registry of runs and names.
+func (h *Home) Runs() run.Store { return h.runs }
+
+// Updates is the update journal.
+func (h *Home) Updates() journal.Store { return h.updates }
+
+// Writer is the writer lock of the managed trees.
+func (h *Home) Writer() journal.Lock { return h.writer }
+
+// Evidence keeps what decisions were based on.
+func (h *Home) Evidence() ledger.Evidence { return h.evidence }
+
+// Reports keeps the rendered reports of episodes.
+func (h *Home) Reports() ledger.Reports { return h.reports }
+
+// damaged completes what unseal and decode report.
+func damaged(bad *ledger.DamageError, d durable.Dir, name string, k ledger.Key) *ledger.DamageError {
+	bad.Path, bad.Key = filepath.Join(d.Path(), name), k
+	return bad
+}

@@ -1,0 +1,102 @@
+package files
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"github.com/mulligan-dev/mulligan/internal/durable"
+)
+
+// shards is how many lock files there are for records, and as many for runs and for names: enough that two keys rarely
+// meet, and never one file for each key.
+const shards = 64
+
+// locks are the locks of one open home. Each is a gate between the goroutines of this home and a kernel lock between
+// homes, of this process or another.
+type locks struct {
+	dir durable.Dir
+
+	mu   sync.Mutex
+	open map[string]*lock
+}
+
+type lock struct {
+	gate chan struct{}
+	file durable.Lock
+}
+
+// shard names the lock of a file name.
+func shard(kind, name string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	return fmt.Sprintf("%s-%02x", kind, h.Sum32()%shards)
+}
+
+// with runs f under a lock. Waiting for it ends with ctx; f is not interrupted.
+func (l *locks) with(ctx context.Context, name string, f func() error) error {
+	k, err := l.get(name)
+	if err != nil {
+		return err
+	}
+	select {
+	case k.gate <- struct{}{}:
+	default:
+		select {
+		case k.gate <- struct{}{}:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for lock %s: %w", name, context.Cause(ctx))
+		}
+	}
+	defer func() { <-k.gate }()
+	if err := wait(ctx, k.file, false, 5*time.Millisecond); err != nil {
+		return fmt.Errorf("wait for lock %s: %w", name, err)
+	}
+	err = f()
+	if e := k.file.Unlock(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// wait tries a kernel lock until it is had or ctx ends. The kernel offers no wait that a context could end, so the
+// tries are spaced, from a tenth of a millisecond up to most.
+func wait(ctx context.Context, l durable.Lock, shared bool, most time.Duration) error {
+	for pause := 100 * time.Microsecond; ; pause = min(2*pause, most) {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if ok, err := l.Try(shared); ok || err != nil {
+			return err
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+		}
+	}
+}
+
+func (l *locks) get(name string) (*lock, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k := l.open[name]; k != nil {
+		return k, nil
+	}
+	f, err := l.dir.Lock(name)
+	if err != nil {
+		return nil, err
+	}
+	k := &lock{gate: make(chan struct{}, 1), file: f}
+	l.open[name] = k
+	return k, nil
+}
+
+func (l *locks) close() {
+	for _, k := range l.open {
+		_ = k.file.Close()
+	}
+}
