@@ -240,7 +240,7 @@ func (s *records) traces(ctx context.Context, k ledger.Key) (string, error) {
 		return "", err
 	}
 	for _, slot := range state.Slots {
-		if slot.Key == k || slot.Key == (ledger.Key{}) {
+		if at := (ledger.Key{Project: slot.Project, Lineage: slot.Lineage}); at == k || at == (ledger.Key{}) {
 			return "a storm slot", nil
 		}
 	}

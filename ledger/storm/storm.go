@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
 )
 
@@ -39,8 +38,9 @@ type Pause struct {
 // too high is allowed, too low never.
 type Slot struct {
 	Launch string `json:"launch"`
-	// Key is the lineage that is launched.
-	Key     ledger.Key `json:"key"`
+	// Project and Lineage are the ledger key of what is launched.
+	Project string     `json:"project,omitempty"`
+	Lineage string     `json:"lineage,omitempty"`
 	Episode string     `json:"episode"`
 	At      stamp.Time `json:"at"`
 	// Forgiven slots were reserved before a person resumed, and count no more.
