@@ -20,6 +20,9 @@ type Entry struct {
 	Kind Kind
 	// Name is the script's path as written, the module's dotted name, or empty for Code.
 	Name string
+	// File is the script's absolute path with symlinks resolved. [Parse] leaves it empty; who can read the file system
+	// fills it in.
+	File string
 }
 
 // Command is a parsed Python command line.

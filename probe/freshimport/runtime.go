@@ -3,12 +3,20 @@ package freshimport
 import (
 	"path"
 	"strings"
-
-	"github.com/mulligan-dev/mulligan/ledger/run"
 )
 
-// Name is the runtime's name in [run.Runtime] and in a root's declaration.
+// Name is the runtime's name in a run's boot record and in a root's declaration.
 const Name = "python"
+
+// Runtime is how a run's Python is set up, as the boot record keeps it.
+type Runtime struct {
+	// Interpreter is an absolute path. In a virtual environment it is a symlink, and stays one.
+	Interpreter string
+	// Args are the interpreter's own flags that change what it imports, one flag an argument.
+	Args []string
+	// Path is what the program has on its search path before the interpreter's own entries.
+	Path []string
+}
 
 // Place is what the file system says of a command line, read by the caller.
 type Place struct {
@@ -24,8 +32,8 @@ type Place struct {
 // Runtime is the interpreter as a prober needs it. interpreter is its absolute path, env the environment the program is
 // started with ([Command.Over]). Path comes out as the program finds it at its start: the folder of the script, or the
 // working folder for -m and -c, then PYTHONPATH; a workspace in it is left out only when a plan is made.
-func (c Command) Runtime(interpreter string, env []string, at Place) run.Runtime {
-	rt := run.Runtime{Name: Name, Interpreter: interpreter, Args: c.Args}
+func (c Command) Runtime(interpreter string, env []string, at Place) Runtime {
+	rt := Runtime{Interpreter: interpreter, Args: c.Args}
 	safe := c.safePath
 	if !c.ignoreEnv && value(env, "PYTHONSAFEPATH") != "" {
 		safe = true

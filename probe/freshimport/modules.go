@@ -1,0 +1,92 @@
+package freshimport
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/mulligan-dev/mulligan/classify"
+)
+
+// mainPrefix marks what is started as a program.
+const mainPrefix = "main:"
+
+// Main is the name under which a plan asks for a module or a script that the run starts as its program: it is checked
+// and never run. A name that ends in ".__main__" needs no mark.
+func Main(module string) string { return mainPrefix + module }
+
+// IsMain splits a plan's name: target is a module, or a file if it holds a slash.
+func IsMain(name string) (target string, is bool) {
+	if target, is = strings.CutPrefix(name, mainPrefix); is {
+		return target, true
+	}
+	return name, name == "__main__" || strings.HasSuffix(name, ".__main__")
+}
+
+// Death is what a plan is made from.
+type Death struct {
+	Verdict classify.Verdict
+	// Entry is the run's program, from its command line. Its File is compared with the frames.
+	Entry Entry
+	// Dir is the run's working folder; relative file names in frames are below it.
+	Dir string
+	// Exists says whether the current tree has a module. For a script it is asked with the absolute path, which holds a
+	// slash. Nil means that everything exists.
+	Exists func(module string) bool
+}
+
+// Modules are what must be imported, in order, each once. It is empty when nothing of the failing stack is left, and
+// then there is no proof to be had: empty is no pass.
+func Modules(d Death) []string {
+	managed := slices.Clone(d.Verdict.ManagedModules)
+	if m := d.Verdict.Module; m != "" && !slices.Contains(managed, m) {
+		managed = append(managed, m) // last: it was about to be imported when the stack broke
+	}
+	scripts := d.scripts()
+	var out []string
+	for _, m := range managed {
+		name, asked := m, m
+		switch {
+		case m == "":
+			continue
+		case slices.Contains(scripts, m):
+			name, asked = Main(d.Entry.File), d.Entry.File
+		case d.Entry.Kind == Module && m == d.Entry.Name:
+			name = Main(m)
+		}
+		if (d.Exists == nil || d.Exists(asked)) && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// scripts are the names that the classifier gave the program's own file: as a script it has no module name, and
+// importing the file under one would run the program.
+func (d Death) scripts() (names []string) {
+	if d.Entry.Kind != Script || d.Entry.File == "" {
+		return nil
+	}
+	written := d.absolute(d.Entry.Name)
+	for _, f := range d.Verdict.Frames {
+		if f.Module == "" || f.File == "" {
+			continue
+		}
+		if file := d.absolute(f.File); file == path.Clean(d.Entry.File) || file == written {
+			names = append(names, f.Module)
+		}
+	}
+	// A program also goes by the name of its file, where the text gives no frame.
+	stem := strings.TrimSuffix(path.Base(d.Entry.File), ".py")
+	if len(d.Verdict.Frames) == 0 && slices.Contains(d.Verdict.ManagedModules, stem) {
+		names = append(names, stem)
+	}
+	return names
+}
+
+func (d Death) absolute(file string) string {
+	if !path.IsAbs(file) {
+		file = path.Join(d.Dir, file)
+	}
+	return path.Clean(file)
+}
