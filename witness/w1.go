@@ -62,21 +62,21 @@ func (s *search) compare(ctx context.Context, boot, death Identity) {
 		return
 	}
 	e := Evidence{Kind: BootIdentity, From: boot.Key(), To: death.Key(), When: s.q.Window}
-	if boot.Revision != death.Revision {
-		if s.committed(ctx, boot, death) {
-			e.Detail = fmt.Sprintf("%s held %s when the run booted and %s when it died", s.root.Name, boot.short(), death.short())
-			s.holds(e)
-			return
-		}
-		// Only commits that did not change this tree lie between: what is left is a difference of the dirty parts.
+	differs, same := s.committed(ctx, boot, death)
+	if differs {
+		e.Detail = fmt.Sprintf("%s held %s when the run booted and %s when it died", s.root.Name, boot.short(), death.short())
+		s.holds(e)
+		return
 	}
+	// The commits between, if any, did not change this tree: what is left is a difference of the dirty parts.
 	files, bindings := differing(boot, death)
+	files = slices.DeleteFunc(files, func(p string) bool { return slices.Contains(same, p) })
+	if len(files)+len(bindings) == 0 {
+		s.absent(BootIdentity, "no file of the root differs between %s and %s", short(boot.Revision), short(death.Revision))
+		return
+	}
 	touched := s.touched(files, bindings)
 	if touched == "" {
-		if boot.Revision != death.Revision && len(files)+len(bindings) == 0 {
-			s.absent(BootIdentity, "no file of the root differs between %s and %s", short(boot.Revision), short(death.Revision))
-			return
-		}
 		s.absent(BootIdentity, "what changed between boot and death outside any commit (%s) is not on the failing stack", someOf(append(files, bindings...)))
 		return
 	}
@@ -84,15 +84,20 @@ func (s *search) compare(ctx context.Context, boot, death Identity) {
 	s.holds(e)
 }
 
-// committed reports whether the trees of two identities of different revisions differ by more than their dirty parts.
-// Without a history, or with one that cannot say, different revisions are different trees.
-func (s *search) committed(ctx context.Context, boot, death Identity) bool {
+// committed reports whether the commits between two identities changed the tree. Where they did not, same are the paths
+// that they touched all the same: each was dirty on one side with the content that it has on the other, because whoever
+// commits what the run booted with changes nothing. Without a history, or with one that cannot say, different revisions
+// are different trees.
+func (s *search) committed(ctx context.Context, boot, death Identity) (differs bool, same []string) {
+	if boot.Revision == death.Revision {
+		return false, nil
+	}
 	if s.history == nil {
-		return true
+		return true, nil
 	}
 	changes, err := s.changed(ctx, boot.Revision, death.Revision)
 	if err != nil {
-		return true
+		return true, nil
 	}
 	from, to := sideOf(boot), sideOf(death)
 	var blobs []Blob
@@ -100,21 +105,21 @@ func (s *search) committed(ctx context.Context, boot, death Identity) bool {
 		_, dirtyThen := from.dirty[c.Path]
 		_, dirtyNow := to.dirty[c.Path]
 		if !dirtyThen && !dirtyNow {
-			return true
+			return true, nil
 		}
 		blobs = append(blobs, Blob{boot.Revision, c.Path}, Blob{death.Revision, c.Path})
 	}
 	contents, err := readAll(ctx, s.history, s.root, blobs)
 	if err != nil {
-		return true
+		return true, nil
 	}
-	// Every path that the commits changed was dirty on one side: whoever commits what the run booted with changes nothing.
 	for i, c := range changes {
 		if from.digest(c.Path, contents[2*i]) != to.digest(c.Path, contents[2*i+1]) {
-			return true
+			return true, nil
 		}
+		same = append(same, c.Path)
 	}
-	return false
+	return false, same
 }
 
 // digest is what the side held at a path, given what its revision holds there.
@@ -260,8 +265,7 @@ func (s *search) spanning(ctx context.Context, boot Identity, rev string, in sta
 		if in.To.IsZero() {
 			break
 		}
-		// One grain on, every move of the same moment is over: what an update of several steps left in the end counts.
-		next, span, ok, err := s.history.At(ctx, s.root, in.To.Add(in.To.Grain+time.Nanosecond))
+		next, span, ok, err := s.history.At(ctx, s.root, pastGrain(in.To))
 		if err != nil || !ok {
 			break
 		}
@@ -290,6 +294,10 @@ func (s *search) spanning(ctx context.Context, boot Identity, rev string, in sta
 	}
 	s.absent(BootIdentity, "%s; by its history the root held %s at the boot and at the death", unread, short(rev))
 }
+
+// pastGrain is the first moment at which every move of a coarse moment is over: what an update of several steps left in
+// the end is what counts.
+func pastGrain(t stamp.Time) stamp.Time { return t.Add(t.Grain + time.Nanosecond) }
 
 // earliest is the earliest change time that is not before the boot: what was changed earlier, and committed later, was
 // there when the run booted.

@@ -31,6 +31,10 @@ func (s *search) files(ctx context.Context) {
 		s.absent(FileProof, "no file inside the root could be module %s", v.Module)
 		return
 	}
+	if err := s.landed(ctx, n); err != nil {
+		s.absent(FileProof, "the files of %s cannot be read: %v", n, err)
+		return
+	}
 	was, is, err := n.sides(ctx)
 	if err != nil {
 		s.absent(FileProof, "the files of %s cannot be read: %v", n, err)
@@ -46,6 +50,44 @@ func (s *search) files(ctx context.Context) {
 	default:
 		s.proof(ctx, n, was, is)
 	}
+}
+
+// landed deals with an update that was writing files when the run died, so that the reading at the death shows the old
+// revision with files of the new one. Where the name's changed files are exactly those of the revision that the history
+// moved to next, the update had reached them, and the proof compares with that revision: then it has a commit to name.
+func (s *search) landed(ctx context.Context, n *name) error {
+	var blobs []Blob
+	for _, p := range n.paths() {
+		if _, dirty := s.to.dirty[p]; dirty {
+			blobs = append(blobs, Blob{Path: p})
+		}
+	}
+	if len(blobs) == 0 {
+		return nil
+	}
+	_, in, ok, err := s.history.At(ctx, s.root, s.q.Window.To)
+	if err != nil || !ok || in.To.IsZero() {
+		return nil // the proof goes on with what the reading alone says
+	}
+	next, _, ok, err := s.history.At(ctx, s.root, pastGrain(in.To))
+	if err != nil || !ok {
+		return nil
+	}
+	for i := range blobs {
+		blobs[i].Revision = next
+	}
+	contents, err := readAll(ctx, s.history, s.root, blobs)
+	if err != nil {
+		return err
+	}
+	clean := side{revision: next}
+	for i, b := range blobs {
+		if s.to.dirty[b.Path] != clean.digest(b.Path, contents[i]) {
+			return nil
+		}
+	}
+	s.to = clean
+	return nil
 }
 
 // proof writes the evidence, with the commit that did it where one can be named.

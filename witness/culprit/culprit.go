@@ -40,17 +40,16 @@ type Answer struct {
 // Find names the last commit on the way from one revision to the other that changed whether the name exists. The way
 // may lead forwards, back to an older commit, or to another line.
 func Find(ctx context.Context, q Query) (Answer, error) {
-	const runtime = "asked"
 	// The search does not look at the window; it only has to be one.
 	moment := stamp.Wall(time.Unix(0, 0), 0)
 	found, err := witness.Gather(ctx, witness.Request{
-		Verdict: classify.Verdict{Module: q.Module, Symbol: q.Symbol, Root: q.Root.Name, Runtime: runtime},
+		Verdict: classify.Verdict{Module: q.Module, Symbol: q.Symbol, Root: q.Root.Name, Runtime: q.Root.Runtime},
 		Roots:   []witness.Root{q.Root},
 		Boot:    []witness.Identity{{Root: q.Root.Name, Kind: q.Root.Kind, Revision: q.From}},
 		Death:   []witness.Identity{{Root: q.Root.Name, Kind: q.Root.Kind, Revision: q.To}},
 		Window:  stamp.Window{From: moment, To: moment},
 		Sources: map[string]witness.Source{q.Root.Kind: q.Source},
-		Modules: map[string]witness.Modules{runtime: q.Modules},
+		Modules: map[string]witness.Modules{q.Root.Runtime: q.Modules},
 	})
 	if err != nil {
 		return Answer{}, err
