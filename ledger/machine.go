@@ -26,6 +26,7 @@ const (
 	SettleOK    Event = "settle_ok"    // the replacement ended well
 	SettleBad   Event = "settle_failed"
 	Annotate    Event = "annotate" // facts, episode label, told marks; the state stays
+	Prune       Event = "prune"    // a final record shrinks to what keeps its lineage closed
 )
 
 // Errors of the machine that callers branch on.
@@ -34,6 +35,10 @@ var (
 	ErrNotOwner = errors.New("not the owner of the record")
 	// ErrOwned means that a living instance within its lease owns the record.
 	ErrOwned = errors.New("the record is owned by a living instance")
+	// ErrIncomplete means that the change lacks what has to be on record before it is made.
+	ErrIncomplete = errors.New("incomplete")
+	// ErrTooEarly means that a replacement whose healer is gone may still bind: see Launch.Grace.
+	ErrTooEarly = errors.New("the replacement may still bind")
 	// ErrBound means that the launch is bound to another process, or over: the caller must not run.
 	ErrBound = errors.New("the launch belongs to another process or is over")
 )
@@ -60,15 +65,16 @@ type Change struct {
 	Actor  Instance
 	Reason string
 	Note   string
-	// Lease is how long the actor will own the record (Claim, Takeover, Renew, BeginLaunch); zero means DefaultLease.
+	// Lease is how long the actor will own the record (Claim, Takeover, Renew, BeginLaunch); zero or less means
+	// DefaultLease.
 	Lease time.Duration
 	// OwnerDead is set when the present owner is proven dead by its lock; a lease that is over needs no proof.
 	OwnerDead bool
 	// Facts replace the record's when set (Claim, Defer, Decline, BeginLaunch, Annotate).
 	Facts *Facts
-	// Episode is set once; a later one is ignored.
+	// Episode is set once, at the latest by BeginLaunch; a later one is ignored.
 	Episode string
-	// Evidence is where the evidence lies (BeginLaunch).
+	// Evidence is where the evidence lies (BeginLaunch, which is refused without).
 	Evidence string
 	// Launch is the fresh launch id (BeginLaunch), or the one presented (Bind).
 	Launch string
@@ -84,11 +90,24 @@ func New(k Key, c Change) (Record, error) {
 		return Record{}, &IllegalTransitionError{Key: k, Event: c.Event}
 	}
 	r := Record{Schema: Schema, Key: k, First: c.Now}
+	if k.Lineage == "" {
+		return Record{}, r.lacks(c, "a lineage")
+	}
+	if err := r.complete(c); err != nil {
+		return Record{}, err
+	}
 	return r.step(c, Claimed, owned(c)), nil
 }
 
-// Apply is the machine: the record after one change, or why it is refused. It never alters r.
+// Apply is the machine: the record after one change, or why it is refused. It never alters r, and with an error it
+// returns r as it was.
+//
+// A change that is repeated is an error like any other, with one exception: a Bind by the same process of the same run
+// returns the record unchanged, with its revision.
 func Apply(r Record, c Change) (Record, error) {
+	if err := r.complete(c); err != nil {
+		return r, err
+	}
 	illegal := &IllegalTransitionError{Key: r.Key, From: r.State, Event: c.Event}
 	switch c.Event {
 	case Claim:
@@ -97,13 +116,7 @@ func Apply(r Record, c Change) (Record, error) {
 		}
 		return r.step(c, Claimed, owned(c)), nil
 	case Takeover:
-		if r.State != Claimed && r.State != Launching {
-			return r, illegal
-		}
-		if !r.ownerGone(c) {
-			return r, fmt.Errorf("take over %s from %s: %w", r.Key, r.Owner.Instance.ID, ErrOwned)
-		}
-		return r.step(c, r.State, owned(c)), nil
+		return r.takeover(c, illegal)
 	case Renew:
 		if r.State != Claimed && r.State != Launching {
 			return r, illegal
@@ -118,25 +131,11 @@ func Apply(r Record, c Change) (Record, error) {
 	case Defer, Decline:
 		return r.close(c, illegal)
 	case BeginLaunch:
-		if r.State != Claimed || c.Launch == "" {
-			return r, illegal
-		}
-		if err := r.mustOwn(c); err != nil {
-			return r, err
-		}
-		next := r.step(c, Launching, owned(c))
-		next.Launch = &Launch{ID: c.Launch, Begun: c.Now}
-		return next, nil
+		return r.beginLaunch(c, illegal)
 	case Bind:
 		return r.bind(c, illegal)
 	case Abort:
-		if r.State != Launching {
-			return r, illegal
-		}
-		if err := r.mustOwn(c); err != nil {
-			return r, err
-		}
-		return r.step(c, SettledFailed, nil), nil
+		return r.abort(c, illegal)
 	case SettleOK, SettleBad:
 		if r.State != Launched {
 			return r, illegal
@@ -148,8 +147,79 @@ func Apply(r Record, c Change) (Record, error) {
 		return r.step(c, to, nil), nil
 	case Annotate:
 		return r.annotate(c), nil
+	case Prune:
+		return r.prune(c, illegal)
 	}
 	return r, illegal
+}
+
+// complete refuses a change without a time or an actor: neither owner nor lease could be told afterwards.
+func (r Record) complete(c Change) error {
+	switch {
+	case c.Now.IsZero():
+		return r.lacks(c, "a time")
+	case c.Actor.ID == "":
+		return r.lacks(c, "an actor with an id")
+	}
+	return nil
+}
+
+func (r Record) lacks(c Change, what string) error {
+	return fmt.Errorf("%s %s: it needs %s: %w", c.Event, r.Key, what, ErrIncomplete)
+}
+
+// takeover gives a record whose owner is gone, or oneself with a lease that is over, a new owner. A launch that somebody
+// else began gets a grace of one lease in which its replacement may still bind; a further takeover does not extend it.
+func (r Record) takeover(c Change, illegal error) (Record, error) {
+	if r.State != Claimed && r.State != Launching {
+		return r, illegal
+	}
+	if !r.ownerGone(c) {
+		return r, fmt.Errorf("take over %s from %s: %w", r.Key, r.Owner.Instance.ID, ErrOwned)
+	}
+	next := r.step(c, r.State, owned(c))
+	began := r.Owner != nil && r.Owner.Instance.Same(c.Actor)
+	if r.State == Launching && r.Launch != nil && r.Launch.Grace.IsZero() && !began {
+		next.Launch.Grace = next.Owner.Until
+	}
+	return next, nil
+}
+
+// beginLaunch commits to the one launch. What has to survive whatever happens next is on record before it.
+func (r Record) beginLaunch(c Change, illegal error) (Record, error) {
+	if r.State != Claimed {
+		return r, illegal
+	}
+	if err := r.mustOwn(c); err != nil {
+		return r, err
+	}
+	switch {
+	case c.Launch == "":
+		return r, r.lacks(c, "a launch id")
+	case c.Evidence == "":
+		return r, r.lacks(c, "evidence that is on disk")
+	case c.Episode == "" && r.Episode == "":
+		return r, r.lacks(c, "an episode")
+	}
+	next := r.step(c, Launching, owned(c))
+	next.Evidence = c.Evidence
+	next.Launch = &Launch{ID: c.Launch, Begun: c.Now}
+	return next, nil
+}
+
+// abort gives up a launch that never bound. Who began it knows whether anything was started; who took it over does not,
+// and waits.
+func (r Record) abort(c Change, illegal error) (Record, error) {
+	if r.State != Launching || r.Launch == nil {
+		return r, illegal
+	}
+	if err := r.mustOwn(c); err != nil {
+		return r, err
+	}
+	if g := r.Launch.Grace; !g.IsZero() && !c.Now.After(g) {
+		return r, fmt.Errorf("abort %s before %s: %w", r.Key, g, ErrTooEarly)
+	}
+	return r.step(c, SettledFailed, nil), nil
 }
 
 // close is Defer and Decline: by the owner of a claimed record, or by anyone for a deferred one, which nobody owns.
@@ -194,20 +264,43 @@ func (r Record) bind(c Change, illegal error) (Record, error) {
 	return next, nil
 }
 
-// annotate changes what is known and told, never what was decided.
+// annotate changes what is known and told, never what was decided. What changes nothing is not written.
 func (r Record) annotate(c Change) Record {
 	next := r.clone()
-	next.Revision++
-	next.learn(c)
+	if r.Pruned.IsZero() {
+		next.learn(c)
+	}
+	fresh := false
 	for _, k := range c.Told {
 		if next.Told == nil {
 			next.Told = map[string]stamp.Time{}
 		}
 		if _, ok := next.Told[k]; !ok {
-			next.Told[k] = c.Now
+			next.Told[k], fresh = c.Now, true
 		}
 	}
+	if !fresh && c.Facts == nil && next.Episode == r.Episode {
+		return r
+	}
+	next.Revision++
 	return next
+}
+
+// prune drops what was found out and how it came about. What was decided, launched and told stays, and so does the
+// record: its lineage can never be claimed again.
+func (r Record) prune(c Change, illegal error) (Record, error) {
+	if !r.State.Final() || !r.Pruned.IsZero() {
+		return r, illegal
+	}
+	next := r.clone()
+	next.Revision++
+	next.Pruned = c.Now
+	next.Evidence = ""
+	d := r.Facts.Death
+	next.Facts = Facts{Death: Death{Run: d.Run, Name: d.Name, At: d.At, Booted: d.Booted, Phase: d.Phase, Exit: d.Exit, Signal: d.Signal}}
+	next.History = next.History[len(next.History)-1:]
+	next.History[0].Note = ""
+	return next, nil
 }
 
 // ownerGone reports whether the present owner may be overtaken.
@@ -227,7 +320,7 @@ func (r Record) mustOwn(c Change) error {
 
 func owned(c Change) *Owner {
 	lease := c.Lease
-	if lease == 0 {
+	if lease <= 0 {
 		lease = DefaultLease
 	}
 	return &Owner{Instance: c.Actor, Until: c.Now.Add(lease)}
@@ -252,9 +345,6 @@ func (r *Record) learn(c Change) {
 	}
 	if r.Episode == "" {
 		r.Episode = c.Episode
-	}
-	if c.Evidence != "" {
-		r.Evidence = c.Evidence
 	}
 }
 

@@ -122,6 +122,9 @@ type Launch struct {
 	// ID is a fresh UUIDv7, written before anything is started.
 	ID    string     `json:"id"`
 	Begun stamp.Time `json:"begun"`
+	// Grace is until when the replacement may still bind after its healer was found gone; zero while that healer lives.
+	// No other instance gives the launch up before.
+	Grace stamp.Time `json:"grace,omitzero"`
 	// Run is the replacement's run id, known from the bind on.
 	Run string `json:"run,omitempty"`
 	// Bound is the instance that passed the gate; nil until then.
@@ -162,6 +165,8 @@ type Record struct {
 	// Told maps a notice's kind to when it was acknowledged by every notifier.
 	Told    map[string]stamp.Time `json:"told,omitempty"`
 	History []Entry               `json:"history"`
+	// Pruned is when facts, evidence and older history were dropped; zero before.
+	Pruned stamp.Time `json:"pruned,omitzero"`
 }
 
 // Open reports whether the record still needs work.

@@ -44,7 +44,8 @@ type Store interface {
 	Get(ctx context.Context, k Key) (Record, error)
 	// Update reads, lets f decide and writes, as one step against every other process. now is the store's clock, read
 	// inside the step. What f returns with a nil error is written and returned, unless its revision is the present one:
-	// then nothing is written. f must not block.
+	// then nothing is written. f may apply several changes, must keep the key, and must not block. An error of f is
+	// returned, wrapped, and nothing is written; with any other error the change may be written or not: read again.
 	Update(ctx context.Context, k Key, f func(cur Record, now stamp.Time) (Record, error)) (Record, error)
 	// List yields every record in no particular order; one that cannot be used is yielded as its *DamageError and does
 	// not end the list.
@@ -77,6 +78,7 @@ type Answer struct {
 
 // Answers is the append-only log of answers, keyed by run; the last entry of a run counts.
 type Answers interface {
+	// Append adds an entry. It is durable when Append returns.
 	Append(ctx context.Context, a Answer) error
 	// Answer is a run's last entry; ok is false when it has none.
 	Answer(ctx context.Context, run string) (a Answer, ok bool, err error)

@@ -1,8 +1,7 @@
 // Package storm is the breaker that stops a healer from relaunching without end, and the pause that goes with it.
 //
 // Call [Reserve] inside [Store.UpdateState] before a launch begins: it reserves a slot, keyed by the launch id, or trips
-// the breaker. [State.Pause], [State.Resume], [State.SetDisabled] and [State.SetEnabled] are what people and the config
-// do. [State.Unheld] is the age of something less the time in which the healer was paused or disabled.
+// the breaker. [State.Pause], [State.Resume], [State.Disable] and [State.Enable] are what people and the config do. [State.Unheld] is the age of something less the time in which the healer was paused or disabled.
 //
 // Three limits hold, each an inclusive number of launches: per episode; per window; and for slow loops, where launches
 // chained by gaps shorter than the window are one burst, limited like the window. A slot whose launch never began counts

@@ -35,8 +35,8 @@ func (s State) Resume(now stamp.Time) State {
 	return next
 }
 
-// SetDisabled records that the config switched the healer off. Repeating it changes nothing.
-func (s State) SetDisabled(now stamp.Time) State {
+// Disable records that the config switched the healer off. Repeating it changes nothing.
+func (s State) Disable(now stamp.Time) State {
 	if s.Disabled != nil {
 		return s
 	}
@@ -45,8 +45,8 @@ func (s State) SetDisabled(now stamp.Time) State {
 	return next
 }
 
-// SetEnabled records that the healer is on again. Repeating it changes nothing.
-func (s State) SetEnabled(now stamp.Time) State {
+// Enable records that the healer is on again. Repeating it changes nothing.
+func (s State) Enable(now stamp.Time) State {
 	if s.Disabled == nil {
 		return s
 	}
@@ -56,11 +56,9 @@ func (s State) SetEnabled(now stamp.Time) State {
 	return next
 }
 
-// SetTold marks notices about the state as acknowledged, by key; the first time counts. With nothing new the state stays
-// as it is.
-func (s State) SetTold(now stamp.Time, keys ...string) State {
-	fresh := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { _, ok := s.Told[k]; return ok })
-	if len(fresh) == 0 {
+// MarkTold marks a notice about the state as acknowledged; the first time counts. Repeating it changes nothing.
+func (s State) MarkTold(key string, now stamp.Time) State {
+	if _, ok := s.Told[key]; ok {
 		return s
 	}
 	next := s.step()
@@ -68,9 +66,7 @@ func (s State) SetTold(now stamp.Time, keys ...string) State {
 	if next.Told == nil {
 		next.Told = map[string]stamp.Time{}
 	}
-	for _, k := range fresh {
-		next.Told[k] = now
-	}
+	next.Told[key] = now
 	return next
 }
 
