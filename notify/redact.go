@@ -36,6 +36,9 @@ type redactor struct {
 	done int
 	out  strings.Builder
 	run  run
+	// lineTo and wordTo are the ends that were found last, and equals the last "=" before lineTo. A position before them
+	// has the same end, so that a line of a thousand headers is measured once.
+	lineTo, wordTo, equals int
 }
 
 // hide replaces in[from:to], and goes on after it. A placeholder that stands there stays as it is.

@@ -99,11 +99,8 @@ func (r *redactor) assignment() bool {
 	case header:
 		return r.authorization(v, quoted)
 	case cookies:
-		end := v.to
-		if !v.quoted {
-			end = lineEnd(r.in, v.from)
-		}
-		if !strings.Contains(r.in[v.from:end], "=") {
+		end := r.lineEnd(v.from)
+		if r.equals < v.from {
 			return false
 		}
 		r.hide(v.from, end)
@@ -169,21 +166,26 @@ func (r *redactor) value(from int) value {
 	if isQuote(s[from]) {
 		return value{from + 1, closing(s, from+1, s[from]), true}
 	}
-	to := from
-	for to < len(s) && !isSpace(s[to]) && strings.IndexByte("&;,)}]>\"'`<|", s[to]) < 0 {
-		to++
+	if r.wordTo <= from {
+		r.wordTo = from
+		for r.wordTo < len(s) && !isSpace(s[r.wordTo]) && strings.IndexByte("&;,)}]>\"'`<|", s[r.wordTo]) < 0 {
+			r.wordTo++
+		}
 	}
-	return value{from, to, false}
+	return value{from, r.wordTo, false}
 }
 
 // authorization hides what follows the scheme of an Authorization header. Prose that only mentions the word stays.
 func (r *redactor) authorization(v value, quotedName bool) bool {
 	end := v.to
 	if !v.quoted {
-		end = lineEnd(r.in, v.from)
+		end = r.lineEnd(v.from)
 	}
 	text := r.in[v.from:end]
 	word, rest, _ := strings.Cut(text, " ")
+	if word == "" {
+		return false
+	}
 	switch strings.ToLower(word) {
 	case "bearer", "basic", "token", "apikey":
 		n := 0
@@ -208,7 +210,11 @@ func (r *redactor) authorization(v value, quotedName bool) bool {
 
 // harmless are values that hold nothing: literals, types, variables and blanks of templates.
 func harmless(s string) bool {
-	switch strings.ToLower(s) {
+	word := s
+	if len(s) <= len("undefined") {
+		word = strings.ToLower(s)
+	}
+	switch word {
 	case "none", "null", "nil", "true", "false", "undefined", "str", "string", "int", "bool", "bytes", "any", "optional",
 		"object", "secretstr", "missing", "required", "invalid", "expired", "empty":
 		return true
@@ -241,13 +247,18 @@ func codeLike(s string) bool {
 }
 
 // lineEnd is the end of an unquoted header value: the end of the line, or the quote round the whole header.
-func lineEnd(s string, from int) int {
-	for i := from; i < len(s); i++ {
-		if s[i] == '\n' || s[i] == '\r' || isQuote(s[i]) {
-			return i
+func (r *redactor) lineEnd(from int) int {
+	if r.lineTo <= from {
+		i := from
+		for i < len(r.in) && r.in[i] != '\n' && r.in[i] != '\r' && !isQuote(r.in[i]) {
+			if r.in[i] == '=' {
+				r.equals = i
+			}
+			i++
 		}
+		r.lineTo = i
 	}
-	return len(s)
+	return r.lineTo
 }
 
 func lineEndPlain(s string, from int) int {

@@ -3,6 +3,7 @@ package notify_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mulligan-dev/mulligan/notify"
 )
@@ -132,7 +133,19 @@ func hostile(n int) map[string]string {
 		"dashes": rep("sk-"), "urls": rep("://"), "begin": rep("-----BEGIN PRIVATE KEY-----"), "end": rep("-----END PRIVATE KEY-----"),
 		"equals": rep("token="), "spaces": "token=" + rep(" "), "jwt": rep("eyJaaaaaaaaa-"), "sendgrid": rep("SG.a"),
 		"quotes": rep(`password="`), "at": rep("://a:b/"), "escaped": rep(`password:\"`), "header": rep("Authorization: Bearer "),
-		"options": rep("--password "), "xox": rep("xoxb-"), "cookie": rep("cookie: "), "armour": rep("A") + "-----END X-----",
+		"options": rep("--password "), "xox": rep("xoxb-"), "cookie": rep("cookie: "), "blank": rep("password={"), "call": rep("password=abc("), "colons": rep("token:"), "subscript": rep("a['token']:"), "harmless": rep("password: none "), "armour": rep("A") + "-----END X-----",
+	}
+}
+
+// TestRedactIsLinear gives each hostile text far more time than it needs, and far less than a quadratic scan takes.
+func TestRedactIsLinear(t *testing.T) {
+	t.Parallel()
+	for name, s := range hostile(512 << 10) {
+		begun := time.Now()
+		notify.Redact(s)
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("%s: %v for %d bytes", name, took, len(s))
+		}
 	}
 }
 
