@@ -1,0 +1,226 @@
+package config
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/restart"
+	"github.com/mulligan-dev/mulligan/witness"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected problems in testdata")
+
+// TestErrors reads each bad file in testdata/errors and compares all its problems with the .golden beside it.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/errors/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no bad files: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			t.Parallel()
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &parser{file: filepath.Base(file), base: "/etc/acme", folder: standIn, future: standIn, detect: func(string) string { return KindFolder }}
+			p.document(data)
+			if len(p.problems) == 0 {
+				t.Fatal("the file was read, want problems")
+			}
+			got := p.err().Error() + "\n"
+			golden := strings.TrimSuffix(file, ".yaml") + ".golden"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatalf("%v: run the test with -update and review the file", err)
+			}
+			if d := cmp.Diff(string(want), got); d != "" {
+				t.Errorf("problems (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// standIn knows every folder but those whose name says that they are missing.
+func standIn(base, dir string) (string, error) {
+	abs, err := absolute(base, dir)
+	if err == nil && strings.Contains(abs, "missing") {
+		err = errors.New(abs + ": no such file or directory")
+	}
+	return abs, err
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	got, err := Parse("/etc/acme/acme.yaml", []byte("other: {x: 1}\nagent_auto_restart: {}\n"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.File = "/etc/acme/acme.yaml"
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("an empty block is not the defaults (-want +got):\n%s", d)
+	}
+	set := restart.Settings{Quiescence: 30 * time.Second, MaxDefer: 30 * time.Minute, Resurface: 10 * time.Minute, StormPerEpisode: 12, StormPer30m: 20}
+	if d := cmp.Diff(set, got.Settings()); d != "" {
+		t.Errorf("settings (-want +got):\n%s", d)
+	}
+}
+
+func TestZeroIsNotAbsent(t *testing.T) {
+	t.Parallel()
+	got, err := Parse("c.yaml", []byte("agent_auto_restart: {quiescence_seconds: 0, enabled: false, notifiers: []}"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Quiescence != 0 || got.Settings().Quiescence >= 0 {
+		t.Errorf("quiescence %v, settings %v: a zero in the file means none", got.Quiescence, got.Settings().Quiescence)
+	}
+	if got.Enabled || !got.Settings().Disabled {
+		t.Error("enabled: false was not taken over")
+	}
+	if got.Notifiers == nil || len(got.Notifiers) != 0 {
+		t.Errorf("notifiers %v: an empty list tells nobody", got.Notifiers)
+	}
+}
+
+func TestWholeFile(t *testing.T) {
+	t.Parallel()
+	dir := resolvedTemp(t)
+	for _, d := range []string{"lib/acme", "real", "site"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "lib", ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "acme.yaml")
+	text := `
+logging: {level: debug}
+agent_auto_restart:
+  enabled: true
+  quiescence_seconds: 5
+  max_defer_seconds: 60
+  pending_resurface_seconds: 7
+  storm_max_per_episode: 3
+  storm_max_per_30m: 4
+  project: acme
+  workspaces: [work/later, link]
+  roots:
+    - name: lib
+      dirs: [lib/acme]
+      modules: [acme]
+      runtime: python
+      third_party: true
+    - {name: linked, dirs: [./link], bindings: [acme_core]}
+    - {name: pkg, package: acme-tools, dirs: [site], modules: [acme_tools]}
+  notifiers:
+    - log
+    - {kind: inbox, dir: inbox}
+`
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load("acme.yaml", "", dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := func(p string) string { return filepath.Join(dir, p) }
+	want := Config{
+		File: file, Enabled: true, Quiescence: 5 * time.Second, MaxDefer: time.Minute, Resurface: 7 * time.Second,
+		StormPerEpisode: 3, StormPer30m: 4, Project: "acme", Workspaces: []string{in("work/later"), in("real")},
+		Roots: []witness.Root{
+			{Root: classify.Root{Name: "lib", Dirs: []string{in("lib/acme")}, Modules: []string{"acme"}, ThirdParty: true}, Kind: "git", Runtime: "python"},
+			{Root: classify.Root{Name: "linked", Dirs: []string{in("real")}, Bindings: []string{"acme_core"}}, Kind: "folder"},
+			{Root: classify.Root{Name: "pkg", Dirs: []string{in("site")}, Modules: []string{"acme_tools"}}, Kind: "pypackage", Package: "acme-tools"},
+		},
+		Notifiers: []Notifier{{Kind: Log}, {Kind: Inbox, Dir: in("inbox")}},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("config (-want +got):\n%s", d)
+	}
+}
+
+func TestHostsOwnKinds(t *testing.T) {
+	t.Parallel()
+	text := "agent_auto_restart: {roots: [{name: img, kind: image, runtime: node, dirs: [/], modules: [acme]}]}"
+	p := &parser{file: "c", folder: func(_, d string) (string, error) { return "/srv" + d, nil }, options: Options{Kinds: []string{"image"}, Runtimes: []string{"node"}}}
+	if c := p.document([]byte(text)); len(p.problems) > 0 || c.Roots[0].Kind != "image" || c.Roots[0].Runtime != "node" {
+		t.Errorf("got %+v, problems %v", c.Roots, p.problems)
+	}
+	if _, err := Parse("c", []byte(text), Options{}); err == nil {
+		t.Error("a kind that nobody knows was taken")
+	}
+}
+
+// TestFind pins which file is read, and that one which somebody named must be there.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	dir := resolvedTemp(t)
+	write := func(name, project string) string {
+		p := filepath.Join(dir, name)
+		if err := os.WriteFile(p, []byte("agent_auto_restart: {project: "+project+"}\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	empty := t.TempDir()
+	env := write("env.yaml", "env")
+	write("flag.yaml", "flag")
+	write(FileName, "here")
+	for _, c := range []struct{ name, explicit, env, dir, want string }{
+		{"flag first", "flag.yaml", env, dir, "flag"},
+		{"then the environment", "", env, dir, "env"},
+		{"then the folder", "", "", dir, "here"},
+		{"then the defaults", "", "", empty, DefaultProject},
+	} {
+		got, err := Load(c.explicit, c.env, c.dir, Options{})
+		if err != nil || got.Project != c.want {
+			t.Errorf("%s: project %q, %v; want %q", c.name, got.Project, err, c.want)
+		}
+	}
+	for from, load := range map[string]func() (Config, error){
+		"--config":         func() (Config, error) { return Load("gone.yaml", "", dir, Options{}) },
+		"$MULLIGAN_CONFIG": func() (Config, error) { return Load("", "gone.yaml", dir, Options{}) },
+	} {
+		if _, err := load(); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), from) {
+			t.Errorf("a missing file that %s names: error %v", from, err)
+		}
+	}
+}
+
+func TestProblemsHaveLines(t *testing.T) {
+	t.Parallel()
+	_, err := Parse("c.yaml", []byte("agent_auto_restart:\n  enabled: maybe\n  storm_max_per_30m: none\n"), Options{})
+	var all *Error
+	if !errors.As(err, &all) || len(all.Problems) != 2 || all.Problems[0].Line != 2 || all.Problems[1].Line != 3 {
+		t.Errorf("error %v, want both problems with lines 2 and 3", err)
+	}
+}
+
+func resolvedTemp(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
