@@ -22,6 +22,7 @@ type death struct {
 	note doorbell.Note
 	run  run.Run
 	rec  *ledger.Record // the lineage's record, nil when there is none yet
+	torn bool           // the record's first revision was torn by a power cut, and may be claimed again
 
 	facts    policy.Facts
 	decision policy.Decision
@@ -47,43 +48,26 @@ func (s Scope) holds(r run.Run) bool {
 	return slices.ContainsFunc(r.Workspaces, func(w string) bool { return within(w, s.Dir) })
 }
 
-// collect finds the deaths to decide: the doorbells, and the deferred or orphaned records that have none. Deaths that
-// are decided already lose their doorbell here.
-func (p *pass) collect(ctx context.Context) error {
-	items, err := p.h.cfg.Stores.Doorbells.Pending(ctx)
-	if err != nil {
-		return fmt.Errorf("look at the doorbells: %w", err)
-	}
-	byRun := map[string]bool{}
-	for _, it := range items {
-		if it.Err != nil {
-			p.unreadable(it)
-			continue
-		}
-		if byRun[it.Note.Run] {
-			p.remove(ctx, it.ID)
-			continue
-		}
+// collect finds the deaths to decide: the doorbells, and the deferred or orphaned records that have none.
+func (p *pass) collect(ctx context.Context) {
+	for _, it := range p.bells {
 		d, err := p.load(ctx, it)
 		if err != nil {
 			p.failed(it.Note.Run, err)
 			continue
 		}
-		if d == nil || !p.scope.holds(d.run) {
-			continue
+		if d != nil && p.scope.holds(d.run) {
+			p.deaths = append(p.deaths, d)
 		}
-		byRun[d.run.ID] = true
-		p.deaths = append(p.deaths, d)
 	}
 	for _, rec := range p.h.seen {
-		if (rec.State == ledger.Deferred || rec.State == ledger.Claimed) && !byRun[rec.Facts.Death.Run] {
+		if (rec.State == ledger.Deferred || rec.State == ledger.Claimed) && !p.rang[rec.Facts.Death.Run] {
 			if d := p.fromRecord(ctx, rec); d != nil && p.scope.holds(d.run) {
 				p.deaths = append(p.deaths, d)
 			}
 		}
 	}
 	p.deaths = inOrder(p.deaths)
-	return nil
 }
 
 // load joins a doorbell with the run's registration and its lineage's record. A nil death needs nothing more.
@@ -100,27 +84,53 @@ func (p *pass) load(ctx context.Context, it doorbell.Item) (*death, error) {
 	}
 	d := &death{bell: it.ID, note: it.Note, run: r}
 	rec, err := p.h.cfg.Stores.Ledger.Get(ctx, r.Key())
+	var damage *ledger.DamageError
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
+		return d, nil
+	case errors.As(err, &damage) && damage.Torn && p.canReclaim():
+		d.torn = true
 		return d, nil
 	case err != nil:
 		return nil, err
 	}
 	p.saw(rec)
 	d.rec = &rec
-	if rec.Facts.Death.Run == r.ID && rec.State != ledger.Deferred && rec.State != ledger.Claimed {
-		// The record owns this death and has moved on.
-		if rec.State != ledger.Launching {
-			p.remove(ctx, it.ID)
-		}
-		return nil, nil
+	if owns(rec, r) {
+		return nil, p.removeOwned(ctx, it.ID, rec.Key)
 	}
-	if rec.Facts.Death.Run != r.ID && rec.State.Final() && rec.Launch != nil && rec.Launch.Run == r.ID {
-		// A replacement's end that is settled already.
-		p.remove(ctx, it.ID)
+	if rec.Facts.Death.Run == r.ID && rec.State == ledger.Launching {
 		return nil, nil
 	}
 	return d, nil
+}
+
+// owns reports that a record has the death of r, or its end as a replacement, and needs the doorbell no more.
+func owns(rec ledger.Record, r run.Run) bool {
+	switch rec.State {
+	case ledger.Claimed, ledger.Deferred, ledger.Launching:
+		return false
+	case ledger.Launched:
+		return rec.Facts.Death.Run == r.ID
+	}
+	return rec.Facts.Death.Run == r.ID || rec.Launch != nil && rec.Launch.Run == r.ID
+}
+
+// removeOwned takes away the doorbell of a death that a record has which somebody else wrote. Such a record may be
+// visible before it is flushed, so it is made durable first.
+func (p *pass) removeOwned(ctx context.Context, bell string, k ledger.Key) error {
+	if s, ok := p.h.cfg.Stores.Ledger.(ledger.Syncer); ok {
+		if err := s.Sync(ctx, k); err != nil {
+			return fmt.Errorf("make %s durable: %w", k, err)
+		}
+	}
+	p.remove(ctx, bell)
+	return nil
+}
+
+func (p *pass) canReclaim() bool {
+	_, ok := p.h.cfg.Stores.Ledger.(ledger.Reclaimer)
+	return ok
 }
 
 // fromRecord makes a death of a record whose doorbell is gone.

@@ -101,9 +101,15 @@ func (d *dryStorm) UpdateState(ctx context.Context, f func(storm.State, stamp.Ti
 	return next, nil
 }
 
-type dryAnswers struct{ ledger.Answers }
+type dryAnswers struct{ base ledger.Answers }
 
 func (dryAnswers) Append(context.Context, ledger.Answer) error { return nil }
+func (d dryAnswers) Answer(ctx context.Context, run string) (ledger.Answer, bool, error) {
+	return d.base.Answer(ctx, run)
+}
+func (d dryAnswers) Answers(ctx context.Context) iter.Seq2[ledger.Answer, error] {
+	return d.base.Answers(ctx)
+}
 
 type dryBells struct{ doorbell.Box }
 

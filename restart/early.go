@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/restart/policy"
@@ -32,7 +34,7 @@ func (p *pass) conclude(ctx context.Context, d *death) error {
 	dec := d.decision
 	switch {
 	case dec.Verdict == policy.Settle:
-		return p.settleDead(ctx, d, dec.Code, dec.Text)
+		return p.settleDead(ctx, d, dec.Code, dec.Text+brokeOn(d.facts.Signature))
 	case d.facts.Replacement:
 		// A person ended the replacement: its record is settled, quietly.
 		return p.settleDead(ctx, d, dec.Code, dec.Text)
@@ -47,6 +49,19 @@ func (p *pass) conclude(ctx context.Context, d *death) error {
 	return p.decline(ctx, d)
 }
 
+// brokeOn says in a sentence what a replacement ended on.
+func brokeOn(v classify.Verdict) string {
+	switch {
+	case v.Message != "" && !strings.HasPrefix(v.Message, v.Exception):
+		return " It ended on " + v.Exception + ": " + v.Message
+	case v.Message != "":
+		return " It ended on " + v.Message
+	case v.Exception != "":
+		return " It ended on " + v.Exception + "."
+	}
+	return ""
+}
+
 // answer writes the answer of a death that gets no record; only then does the doorbell go.
 func (p *pass) answer(ctx context.Context, d *death) error {
 	f := d.record()
@@ -59,7 +74,7 @@ func (p *pass) answer(ctx context.Context, d *death) error {
 		return fmt.Errorf("answer run %s: %w", d.run.ID, err)
 	}
 	p.remove(ctx, d.bell)
-	return p.tellAnswer(ctx, a, d)
+	return p.tellAnswer(ctx, a)
 }
 
 // claim makes the lineage's record, or takes over one whose claimer is gone. A record that somebody else works on ends
@@ -72,7 +87,7 @@ func (p *pass) claim(ctx context.Context, d *death) error {
 		if err != nil {
 			return err
 		}
-		err = p.h.cfg.Stores.Ledger.Create(ctx, rec)
+		err = p.create(ctx, d, rec)
 		if errors.Is(err, ledger.ErrExists) {
 			p.lost(d, "Another healer has claimed it.")
 			return nil
@@ -106,6 +121,14 @@ func (p *pass) claim(ctx context.Context, d *death) error {
 	return nil
 }
 
+// create is the claim itself: exclusive, and for good.
+func (p *pass) create(ctx context.Context, d *death, rec ledger.Record) error {
+	if r, ok := p.h.cfg.Stores.Ledger.(ledger.Reclaimer); ok && d.torn {
+		return r.Reclaim(ctx, rec)
+	}
+	return p.h.cfg.Stores.Ledger.Create(ctx, rec)
+}
+
 // decline ends a record for good: its own after a claim, or a deferred one, which nobody owns.
 func (p *pass) decline(ctx context.Context, d *death) error {
 	if d.rec.State == ledger.Claimed && !d.rec.Owner.Instance.Same(p.h.self) {
@@ -119,10 +142,16 @@ func (p *pass) decline(ctx context.Context, d *death) error {
 
 // move writes a decision onto the death's record.
 func (p *pass) move(ctx context.Context, d *death, e ledger.Event) error {
+	c := ledger.Change{Event: e, Actor: p.h.self, Reason: d.decision.Code, Note: d.decision.Text}
 	facts := d.record()
+	c.Facts = &facts
+	if d.facts.Witnesses != nil {
+		c.Episode = p.episode(d)
+	}
 	rec, err := p.update(ctx, d.rec.Key, func(cur ledger.Record, now stamp.Time) (ledger.Record, error) {
-		return ledger.Apply(cur, ledger.Change{Event: e, Now: now, Actor: p.h.self, Reason: d.decision.Code,
-			Note: d.decision.Text, Facts: &facts})
+		c := c
+		c.Now = now
+		return ledger.Apply(cur, c)
 	})
 	if refused(err) {
 		p.lost(d, "Another healer works on it.")

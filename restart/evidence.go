@@ -34,6 +34,9 @@ type dossier struct {
 	Supersedes string             `json:"run"`
 }
 
+// logKept bounds the end of the run's log that is kept beside the failure text.
+const logKept = 16 << 10
+
 // evidence puts on disk what the launch is based on. A lineage that has evidence already keeps it: an earlier try got
 // as far as this.
 func (p *pass) evidence(ctx context.Context, d *death, f ledger.Facts, ep string) (string, error) {
@@ -43,8 +46,8 @@ func (p *pass) evidence(ctx context.Context, d *death, f ledger.Facts, ep string
 		RecipeDir: d.run.Recipe.Dir, Quiet: d.facts.Quiet.Why, Supersedes: d.run.ID, Witnesses: *d.facts.Witnesses,
 	}
 	for _, r := range d.involved() {
-		if c, ok := p.changes[r.Place()]; ok {
-			doc.Now = append(doc.Now, c.id)
+		if o, ok := p.seenRoots[r.Place()]; ok {
+			doc.Now = append(doc.Now, o.Identity)
 		}
 	}
 	for _, row := range p.rows {
@@ -59,7 +62,7 @@ func (p *pass) evidence(ctx context.Context, d *death, f ledger.Facts, ep string
 	if err != nil {
 		return "", fmt.Errorf("write down what was found: %w", err)
 	}
-	files := map[string][]byte{"facts.json": append(b, '\n'), "failure.txt": d.note.Text}
+	files := map[string][]byte{"facts.json": append(b, '\n'), "failure.txt": d.note.Text, "log.txt": logTail(d.run.Log, logKept)}
 	path, err := p.h.cfg.Stores.Evidence.Put(ctx, d.run.Key(), files)
 	if errors.Is(err, ledger.ErrExists) && path != "" {
 		return path, nil

@@ -78,12 +78,12 @@ func (h *Healer) explain(ctx context.Context, r run.Run) (Explanation, error) {
 }
 
 // Records are all records of the ledger, and beside them what could not be read.
-func (h *Healer) Records(ctx context.Context) (recs []ledger.Record, damaged []error, err error) {
+func (h *Healer) Records(ctx context.Context) (recs []ledger.Record, damaged []*ledger.DamageError, err error) {
 	for rec, err := range h.cfg.Stores.Ledger.List(ctx) {
 		var damage *ledger.DamageError
 		switch {
 		case errors.As(err, &damage):
-			damaged = append(damaged, err)
+			damaged = append(damaged, damage)
 		case err != nil:
 			return recs, damaged, fmt.Errorf("read the ledger: %w", err)
 		default:

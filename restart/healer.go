@@ -10,6 +10,7 @@ import (
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/internal/host"
 	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/run"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/ledger/storm"
 	"github.com/mulligan-dev/mulligan/notify"
@@ -21,8 +22,15 @@ import (
 type Runtime struct {
 	// Modules maps module names to files, for the file proof (W3).
 	Modules witness.Modules
-	// Prober loads modules in a fresh interpreter; nil declines every relaunch with no_prober.
-	Prober probe.Prober
+	// Planner says what to load, and Prober loads it; without them every relaunch is declined with no_prober.
+	Planner Planner
+	Prober  probe.Prober
+}
+
+// Planner makes the probe of one death: which modules of the current tree have to load for it to be healthy. ok is false
+// when nothing is left to load: empty is no pass.
+type Planner interface {
+	Plan(r run.Run, v classify.Verdict) (p probe.Plan, ok bool)
 }
 
 // Config is all that a healer needs. Stores, Classifier and Launcher are required.
@@ -74,6 +82,11 @@ func New(cfg Config) (*Healer, error) {
 		errs = append(errs, fmt.Errorf("the launcher declares mode %q, want %q or %q: a replacement that starts before the launch gate could run twice",
 			cfg.Launcher.Mode(), Runner, Held))
 	}
+	for name, rt := range cfg.Runtimes {
+		if (rt.Prober == nil) != (rt.Planner == nil) {
+			errs = append(errs, fmt.Errorf("runtime %q: Prober and Planner go together", name))
+		}
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("healer: %w", err)
 	}
@@ -96,7 +109,7 @@ func (h *Healer) Wait() { h.held.Wait() }
 func (h *Healer) Resume(ctx context.Context, by string) (was bool, err error) {
 	_, err = h.cfg.Stores.Storm.UpdateState(ctx, func(cur storm.State, now stamp.Time) (storm.State, error) {
 		was = cur.Paused != nil
-		return storm.Resume(cur, now), nil
+		return cur.Resume(now), nil
 	})
 	if err != nil {
 		return false, fmt.Errorf("resume: %w", err)

@@ -35,9 +35,13 @@ func (p *pass) startHeld(ctx context.Context, d *death, o Order) (Started, error
 		ID: "held-" + o.Launch, Unlocked: true, Host: p.h.self.Host, Boot: p.h.self.Boot, PIDNS: p.h.self.PIDNS,
 		PID: s.Held.PID(), Start: s.Held.Start(),
 	}, p.h.cfg.Now())
-	r.PID, r.Log = s.Held.PID(), o.Log
+	r.PID, r.Log = s.Held.PID(), s.Log
 	for _, root := range r.Roots {
-		r.Boot = append(r.Boot, p.look(ctx, root).id)
+		o, err := p.look(ctx, root)
+		if err != nil {
+			return Started{}, errors.Join(err, s.Held.Abandon())
+		}
+		r.Boot = append(r.Boot, o.Identity)
 	}
 	if err := p.gate(ctx, o, r); err != nil {
 		return Started{}, errors.Join(fmt.Errorf("pass the launch gate for %s: %w", d.run.Name, err), s.Held.Abandon())

@@ -29,11 +29,10 @@ func (p *pass) late(ctx context.Context) {
 	}
 	p.launch(ctx, p.needing(open, policy.NeedSlot))
 	for _, d := range open {
-		if d.err == nil && d.decision.Need == policy.NeedNothing && d.decision.Verdict != policy.Skip && d.launch == "" {
+		if d.err == nil && d.decision.Need == policy.NeedNothing && d.launch == "" {
 			d.err = p.finish(ctx, d)
 		}
 	}
-	p.unlock()
 }
 
 func (p *pass) undecided() []*death {
@@ -84,6 +83,12 @@ func (p *pass) advance(ctx context.Context, d *death) error {
 // finish writes a decision of rules 9 to 13. A deferral that is there already with the same cause is left alone.
 func (p *pass) finish(ctx context.Context, d *death) error {
 	switch d.decision.Verdict {
+	case policy.Skip:
+		// A person was faster than the launch, or another healer was.
+		if d.decision.Code == policy.TakenElsewhere {
+			return nil
+		}
+		return p.decline(ctx, d)
 	case policy.Decline:
 		return p.decline(ctx, d)
 	case policy.Defer, policy.Pause:
@@ -121,8 +126,11 @@ func (p *pass) quiet(ctx context.Context, d *death) error {
 		}
 	}
 	for _, r := range d.involved() {
-		c := p.look(ctx, r)
-		in.Roots = append(in.Roots, quiet.Root{Name: r.Name, LastChange: c.last, Err: c.lastErr})
+		o, err := p.look(ctx, r)
+		if err != nil {
+			return err
+		}
+		in.Roots = append(in.Roots, quiet.Root{Name: r.Name, LastChange: o.Changed, Err: o.NoSignal})
 	}
 	res := quiet.Check(in)
 	d.facts.Quiet = &res
@@ -172,30 +180,27 @@ func (p *pass) readJournal(ctx context.Context) error {
 }
 
 // look reads a root once for the pass.
-func (p *pass) look(ctx context.Context, r witness.Root) change {
-	if c, ok := p.changes[r.Place()]; ok {
-		return c
+func (p *pass) look(ctx context.Context, r witness.Root) (witness.Observation, error) {
+	if o, ok := p.seenRoots[r.Place()]; ok {
+		return o, nil
 	}
-	var c change
-	src := p.h.cfg.Sources[r.Kind]
-	if src == nil {
-		c.lastErr = fmt.Errorf("no source reads roots of kind %q", r.Kind)
-		c.id = witness.Identity{Root: r.Name, Kind: r.Kind, Unknown: c.lastErr.Error()}
-	} else {
-		c.last, c.lastErr = src.LastChange(ctx, r)
-		c.id = p.identify(ctx, r)
+	o, err := p.observe(ctx, r)
+	if err == nil {
+		p.seenRoots[r.Place()] = o
 	}
-	p.changes[r.Place()] = c
-	return c
+	return o, err
 }
 
-func (p *pass) identify(ctx context.Context, r witness.Root) witness.Identity {
-	id, err := p.h.cfg.Sources[r.Kind].Identify(ctx, r)
-	if err != nil {
-		id = witness.Identity{Unknown: err.Error()}
+// observe reads a root now, whatever was read before.
+func (p *pass) observe(ctx context.Context, r witness.Root) (witness.Observation, error) {
+	src := p.h.cfg.Sources[r.Kind]
+	if src == nil {
+		err := fmt.Errorf("no source reads roots of kind %q", r.Kind)
+		return witness.Observation{NoSignal: err, Identity: witness.Identity{Root: r.Name, Kind: r.Kind, Unknown: err.Error()}}, nil
 	}
-	id.Root, id.Kind, id.At = r.Name, r.Kind, p.h.cfg.Now()
-	return id
+	o, err := witness.Observe(ctx, src, r)
+	o.Identity.Root, o.Identity.Kind, o.Identity.At = r.Name, r.Kind, p.h.cfg.Now()
+	return o, err
 }
 
 // witnesses searches for proof of the update, and fixes the episode with it.
@@ -217,17 +222,31 @@ func (p *pass) witnesses(ctx context.Context, d *death) error {
 	return nil
 }
 
-// episode is the id that the death's record gets: by what the update was, never by what the text said.
+// episode is the id that the death's record gets: by what the update was, never by what the text said. A death without
+// a witness stands for itself.
 func (p *pass) episode(d *death) string {
-	f := d.record()
-	in := episode.Cause{Key: d.run.Key(), Culprit: f.Culprit, Witnesses: f.Witnesses}
-	for _, r := range d.involved() {
-		if c, ok := p.changes[r.Place()]; ok && c.id.Known() {
-			in.Root, in.Identity = r.Name, c.id.Key()
-			break
+	c := episode.Cause{Lineage: d.run.Key()}
+	w := d.facts.Witnesses
+	if w == nil || !w.Holds() {
+		return episode.ID(c)
+	}
+	c.Culprit = w.Culprit()
+	name := w.Evidence[0].Root
+	if c.Culprit != nil {
+		name = c.Culprit.Root
+	}
+	for _, e := range w.Evidence {
+		if c.Update == "" {
+			c.Update = e.Update
 		}
 	}
-	return episode.ID(in)
+	for _, r := range d.run.Roots {
+		if r.Name == name {
+			c.Root = r
+			c.Quiet = p.seenRoots[r.Place()].Identity.Key()
+		}
+	}
+	return episode.ID(c)
 }
 
 // recheck looks once more, right before a launch, at what a person may have done meanwhile.

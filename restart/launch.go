@@ -24,7 +24,7 @@ func (p *pass) launch(ctx context.Context, ds []*death) {
 		if err != nil {
 			d.err = err
 		}
-		if !ready {
+		if !ready || p.h.dry {
 			continue
 		}
 		started, err := p.start(ctx, d)
@@ -70,7 +70,7 @@ func (p *pass) commit(ctx context.Context, d *death) (ready bool, err error) {
 		return false, nil // a person was faster: late finishes it
 	}
 	_, err = p.h.cfg.Stores.Storm.UpdateState(ctx, func(cur storm.State, now stamp.Time) (storm.State, error) {
-		next, tripped := storm.Reserve(cur, storm.Slot{Launch: id.String(), Episode: ep, At: now}, p.h.set.limits(), now)
+		next, tripped := storm.Reserve(cur, storm.Slot{Launch: id.String(), Project: d.rec.Project, Lineage: d.rec.Lineage, Episode: ep, At: now}, p.h.set.limits(), now)
 		d.facts.Slot.Tripped = tripped
 		return next, nil
 	})

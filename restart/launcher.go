@@ -27,7 +27,6 @@ type Order struct {
 	Launch string  // the launch id, which the runner presents at the gate
 	Dead   run.Run // the run that is replaced
 	Run    string  // the replacement's run id where the engine makes it (Held)
-	Log    string  // where the replacement's output goes (Held)
 }
 
 // Launcher starts the one replacement. It must not try twice.
@@ -44,8 +43,9 @@ type Launcher interface {
 type Started struct {
 	// Exited is closed when what was started is gone, so that an abort need not wait out the lease; nil when unknown.
 	Exited <-chan struct{}
-	// Held is set by a launcher of that mode.
+	// Held is set by a launcher of that mode, and Log is where the program's output goes.
 	Held HeldProcess
+	Log  string
 }
 
 // HeldProcess is a program that does not run a line of its own before Release.

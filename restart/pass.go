@@ -56,7 +56,7 @@ func (h *Healer) Pass(ctx context.Context, s Scope) (Result, error) { return h.p
 func (h *Healer) passOver(ctx context.Context, s Scope, full bool) (Result, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p := &pass{h: h, scope: s, now: h.cfg.Now(), changes: map[string]change{}, touched: map[ledger.Key]bool{}}
+	p := &pass{h: h, scope: s, now: h.cfg.Now(), seenRoots: map[string]witness.Observation{}, touched: map[ledger.Key]bool{}}
 	defer p.unlock()
 	if err := p.run(ctx, full); err != nil {
 		return p.result, err
@@ -71,22 +71,16 @@ type pass struct {
 	now   stamp.Time
 	state storm.State
 
-	deaths  []*death
-	changes map[string]change // by root place
-	rows    []journal.Row
-	read    bool // rows were read
-	release func() error
-	locked  *bool // whether the writer lock was free, once asked
+	bells     []doorbell.Item
+	rang      map[string]bool // runs that have a doorbell
+	deaths    []*death
+	seenRoots map[string]witness.Observation // by root place
+	rows      []journal.Row
+	read      bool // rows were read
+	release   func() error
 
 	touched map[ledger.Key]bool // records that changed, for notices and reports
 	result  Result
-}
-
-// change is what was read of one root in this pass.
-type change struct {
-	last    stamp.Time
-	lastErr error
-	id      witness.Identity
 }
 
 func (p *pass) run(ctx context.Context, full bool) error {
@@ -99,23 +93,50 @@ func (p *pass) run(ctx context.Context, full bool) error {
 	if err != nil {
 		return err
 	}
+	if err := p.answerBells(ctx); err != nil {
+		return err
+	}
 	p.settle(ctx)
 	if held != "" {
 		p.result.Held = held
 		err := p.showHeld(ctx, held)
 		return errors.Join(err, p.tell(ctx))
 	}
-	if err := p.collect(ctx); err != nil {
-		return err
-	}
+	p.collect(ctx)
 	for _, d := range p.deaths {
 		p.early(ctx, d)
 	}
 	p.late(ctx)
+	err = p.label(ctx)
+	p.unlock() // the handshakes are over
 	for _, d := range p.deaths {
 		p.report(d)
 	}
-	return p.tell(ctx)
+	if full {
+		err = errors.Join(err, p.retell(ctx))
+	}
+	return errors.Join(err, p.tell(ctx))
+}
+
+// answerBells reads the doorbells, once for the pass.
+func (p *pass) answerBells(ctx context.Context) error {
+	items, err := p.h.cfg.Stores.Doorbells.Pending(ctx)
+	if err != nil {
+		return fmt.Errorf("look at the doorbells: %w", err)
+	}
+	p.rang = map[string]bool{}
+	for _, it := range items {
+		switch {
+		case it.Err != nil:
+			p.result.Outcomes = append(p.result.Outcomes, Outcome{Error: fmt.Sprintf("doorbell %s: %v", it.ID, it.Err)})
+		case p.rang[it.Note.Run]:
+			p.remove(ctx, it.ID) // the same death, rung twice
+		default:
+			p.rang[it.Note.Run] = true
+			p.bells = append(p.bells, it)
+		}
+	}
+	return nil
 }
 
 // readLedger reads every record; one that cannot be read is an outcome of its own and keeps its lineage.
@@ -201,10 +222,6 @@ func (p *pass) remove(ctx context.Context, bell string) {
 func (p *pass) failed(run string, err error) {
 	p.h.log.Error("a death could not be dealt with", "run", run, "error", err)
 	p.result.Outcomes = append(p.result.Outcomes, Outcome{Run: run, Error: err.Error()})
-}
-
-func (p *pass) unreadable(it doorbell.Item) {
-	p.result.Outcomes = append(p.result.Outcomes, Outcome{Error: fmt.Sprintf("doorbell %s: %v", it.ID, it.Err)})
 }
 
 // report adds a death's outcome to the result.

@@ -14,6 +14,7 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger/doorbell"
 	"github.com/mulligan-dev/mulligan/ledger/run"
 	"github.com/mulligan-dev/mulligan/restart/policy"
+	"github.com/mulligan-dev/mulligan/witness"
 	"github.com/mulligan-dev/mulligan/witness/quiet"
 )
 
@@ -31,7 +32,7 @@ type Past struct {
 // quiet, since a replay asks what the update did, not when.
 func (h *Healer) Scan(ctx context.Context, since time.Duration, limit int) ([]Past, error) {
 	dry := h.DryRun()
-	p := &pass{h: dry, now: h.cfg.Now(), changes: map[string]change{}, touched: map[ledger.Key]bool{}}
+	p := &pass{h: dry, now: h.cfg.Now(), seenRoots: map[string]witness.Observation{}, touched: map[ledger.Key]bool{}}
 	var dead []run.Run
 	for r, err := range h.cfg.Stores.Runs.List(ctx) {
 		if err != nil {

@@ -28,14 +28,15 @@ func (p *pass) settle(ctx context.Context) {
 	}
 }
 
-// settleLaunched looks how the replacement is. A bad end is told apart by its doorbell, which comes with the text; here
-// it only matters that the replacement is gone without one.
+// settleLaunched looks how the replacement is. A bad end that was rung is settled with its doorbell, which has the text.
 func (p *pass) settleLaunched(ctx context.Context, rec ledger.Record) error {
 	r, err := p.h.cfg.Stores.Runs.Get(ctx, rec.Launch.Run)
 	if err != nil && !errors.Is(err, run.ErrNotFound) {
 		return fmt.Errorf("look at the replacement of %s: %w", rec.Key, err)
 	}
 	switch {
+	case p.rang[rec.Launch.Run]:
+		return nil
 	case r.Ended != nil && r.Ended.OK:
 		return p.settleRecord(ctx, rec.Key, ledger.SettleOK, policy.ReplacementOK, "The replacement ended well.")
 	case r.Ended != nil && r.Intent != nil:

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/mulligan-dev/mulligan/classify"
-	"github.com/mulligan-dev/mulligan/internal/durable"
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/run"
 )
@@ -136,7 +135,7 @@ func (h *Host) keepTail(r run.Run, tail []byte) error {
 	if r.Log != "" {
 		return nil
 	}
-	if err := durable.WriteFile(path, tail); err != nil {
+	if err := put(path, tail); err != nil {
 		return fmt.Errorf("keep the failure text of %s: %w", r.Name, err)
 	}
 	_, err := h.cfg.Stores.Runs.Update(context.Background(), r.ID, func(cur run.Run) (run.Run, error) {

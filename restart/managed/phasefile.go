@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mulligan-dev/mulligan/internal/durable"
 	"github.com/mulligan-dev/mulligan/ledger/run"
 )
 
@@ -25,7 +24,7 @@ func (h *Host) phaseFile(r run.Run) (string, error) {
 		return "", nil
 	}
 	path := filepath.Join(h.cfg.Dir, r.ID+".phase")
-	if err := durable.WriteFile(path, []byte(phaseHead+"\n"+string(run.Booting)+"\n")); err != nil {
+	if err := put(path, []byte(phaseHead+"\n"+string(run.Booting)+"\n")); err != nil {
 		return "", fmt.Errorf("make the phase file: %w", err)
 	}
 	return path, nil
@@ -40,7 +39,7 @@ func Mark(file string, p run.Phase) error {
 	if file == "" {
 		return fmt.Errorf("%s is not set: start the program with `mulligan exec --phases`", PhaseFileVar)
 	}
-	if err := durable.AppendLine(file, string(p)); err != nil {
+	if err := appendLine(file, string(p)); err != nil {
 		return fmt.Errorf("mark phase %s: %w", p, err)
 	}
 	return nil

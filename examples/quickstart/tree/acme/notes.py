@@ -1,0 +1,5 @@
+"""What agents write down."""
+
+
+def write(name):
+    print("noted by", name)

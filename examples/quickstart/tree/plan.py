@@ -1,0 +1,3 @@
+import planning_helpers
+
+planning_helpers.run()
