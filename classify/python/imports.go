@@ -20,6 +20,10 @@ func importStatement(source string) (statement, bool) {
 	if at := strings.IndexByte(s, '#'); at >= 0 {
 		s = strings.TrimSpace(s[:at])
 	}
+	// "setup(); from y import z"
+	if at := strings.LastIndex(s, "; "); at > 0 && (strings.HasPrefix(s[at:], "; import ") || strings.HasPrefix(s[at:], "; from ")) {
+		s = strings.TrimSpace(s[at+1:])
+	}
 	// "try: import x", "if x: from y import z"
 	if at := strings.LastIndex(s, ": "); at > 0 && (strings.Contains(s[at:], " import ") || strings.HasPrefix(s[at:], ": import ")) {
 		s = strings.TrimSpace(s[at+1:])

@@ -180,7 +180,7 @@ func (p *parser) noise(f *classify.Failure) bool {
 		// The lines between a heading and its traceback describe the task, the handle or the object.
 		if !strings.HasPrefix(t, "future: ") && !strings.HasPrefix(t, "handle: ") && !strings.HasPrefix(t, "task: ") && !strings.HasPrefix(t, "transport: ") && !strings.HasPrefix(t, "protocol: ") {
 			if seen == 0 {
-				f.Survived = f.Survived || survivedHeading(p.lines[i])
+				f.Survived = f.Survived || survivedHeading(p.lines[i], uncaught(f))
 			}
 			break
 		}
@@ -207,14 +207,14 @@ func (p *parser) callStack(i int) int {
 }
 
 // survivedHeading reports a log line that introduces a traceback as something handled.
-func survivedHeading(l string) bool {
+func survivedHeading(l string, uncaught bool) bool {
 	if !looksLogged(l) && !strings.Contains(l, " - ") && !strings.HasSuffix(l, ":") {
 		return false
 	}
 	head := l[:min(len(l), 100)]
 	t := strings.ToLower(l)
 	for _, w := range [...]string{"WARN", "INFO", "DEBUG", "[info]", "[warn", "[debug]", "level=warn", "level=info", "level=debug"} {
-		if strings.Contains(head, w) && !strings.Contains(head, "ERROR") && !strings.Contains(head, "CRITICAL") && troubled(t) {
+		if strings.Contains(head, w) && !strings.Contains(head, "ERROR") && !strings.Contains(head, "CRITICAL") && troubled(t) && !uncaught {
 			return true
 		}
 	}
@@ -226,6 +226,15 @@ func survivedHeading(l string) bool {
 		}
 	}
 	return false
+}
+
+// uncaught reports a stack that starts where the program does. One that a logger prints starts where it was caught, and a
+// program's main module seldom catches.
+func uncaught(f *classify.Failure) bool {
+	if f.Headless || len(f.Frames) == 0 {
+		return false
+	}
+	return f.Frames[0].Function == "<module>" || f.Frames[0].Function == "_run_module_as_main"
 }
 
 // troubled reports a line that speaks of a failure, and so may introduce its traceback. A line about anything else merely

@@ -45,7 +45,7 @@ func runpyFailure(f *classify.Failure, rest string) {
 		}
 	case strings.HasPrefix(rest, "can't open file "):
 		f.Kind = classify.KindMissingModule
-		f.File = quotedName(rest)
+		f.File = quotedName(rest[len("can't open file "):])
 		if !strings.Contains(rest, "[Errno 2]") {
 			f.Kind = classify.KindFile
 			f.Code = "13"

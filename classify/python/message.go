@@ -15,7 +15,7 @@ func (p *parser) finish(f *classify.Failure) {
 	case "AttributeError":
 		attributeError(f)
 	case "SyntaxError", "IndentationError", "TabError":
-		syntaxError(f)
+		syntaxError(f, p.stopped)
 	case "TypeError":
 		typeError(f)
 	case "NameError", "UnboundLocalError":
@@ -73,7 +73,10 @@ func importError(f *classify.Failure) {
 		f.Module = lastQuoted(line)
 	case strings.HasPrefix(m, "reached EOF while reading "), strings.HasPrefix(m, "Non-code object in "), strings.HasPrefix(m, "bad marshal data"):
 		f.Kind = classify.KindTorn
-		f.Module = lastQuoted(line)
+		if f.Module = lastQuoted(line); strings.ContainsAny(f.Module, `/\`) {
+			f.File, f.Module = f.Module, ""
+			return
+		}
 		tornTarget(f)
 	default:
 		if native(f) {
@@ -205,6 +208,13 @@ func attributeError(f *classify.Failure) {
 		f.Symbol = attributeName(m)
 		f.File = messagePath(m)
 		f.Standard = standard[topLevel(f.Module)]
+	case strings.HasPrefix(m, "cannot access submodule '"):
+		// "cannot access submodule 'a' of module 'pkg' (most likely due to a circular import)"
+		f.Kind = classify.KindMissingName
+		f.Symbol = quotedName(m)
+		if at := strings.Index(m, " of module "); at >= 0 {
+			f.Module = quotedName(m[at:])
+		}
 	case strings.HasPrefix(m, "Can't get attribute '"):
 		f.Kind = classify.KindMissingName
 		f.Symbol = quotedName(m[len("Can't get attribute "):])
@@ -277,6 +287,9 @@ func otherBuiltin(f *classify.Failure) {
 	case strings.HasPrefix(m, "bad marshal data"), strings.HasPrefix(m, "marshal data too short"), strings.HasPrefix(m, "EOF read where"), strings.HasPrefix(m, "reached EOF while reading"):
 		if f.Loading {
 			f.Kind = classify.KindTorn
+			if f.Module = quotedName(m); !dotted(f.Module) {
+				f.Module = ""
+			}
 			tornTarget(f)
 		}
 	case strings.HasPrefix(m, "source code string cannot contain null bytes"):

@@ -2,6 +2,7 @@ package python
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/classify/text"
@@ -24,6 +25,10 @@ type parser struct {
 	log     *text.Log
 	lines   []string
 	nesting int
+	// stopped says that the caret under the last line of source points behind its end: the compiler wanted more.
+	stopped bool
+	// width is where that line of source ends.
+	width int
 }
 
 // last returns the last failure that was not survived, else the last one that was, else nil.
@@ -179,6 +184,7 @@ func (p *parser) traceback(i int, headless bool) (*classify.Failure, int) {
 	if !headless {
 		f.First = i - 1
 	}
+	p.stopped = false
 	for i < len(p.lines) {
 		l := p.lines[i]
 		if fr, ok := frame(l); ok {
@@ -198,6 +204,11 @@ func (p *parser) traceback(i int, headless bool) (*classify.Failure, int) {
 			j := i
 			for j < len(p.lines) && strings.TrimSpace(p.lines[j]) == "" {
 				j++
+			}
+			if j == i+1 && j < len(p.lines) && isCaret(p.lines[j]) {
+				p.source(f, " ") // the place of the error is the end of the file
+				i = j
+				continue
 			}
 			if j < len(p.lines) && j-i <= 2 && len(f.Frames) > 0 {
 				if _, ok := frame(p.lines[j]); ok || exceptionLine(p.lines[j]) {
@@ -239,10 +250,22 @@ func (p *parser) source(f *classify.Failure, l string) {
 	}
 	fr := &f.Frames[len(f.Frames)-1]
 	t := strings.TrimSpace(l)
-	if fr.Source != "" || strings.Trim(t, "^~ ") == "" || strings.HasPrefix(t, "[Previous line repeated") {
-		return
+	switch {
+	case fr.Source == "" && l == " ":
+		fr.Source, p.stopped = l, true
+	case isCaret(l):
+		if fr.Function == "" && fr.Source != "" {
+			p.stopped = p.stopped || strings.IndexByte(l, '^') >= p.width
+		}
+	case fr.Source == "" && t != "" && !strings.HasPrefix(t, "[Previous line repeated"):
+		fr.Source, p.width, p.stopped = t, utf8.RuneCountInString(strings.TrimRight(l, " ")), false
 	}
-	fr.Source = t
+}
+
+// isCaret reports a line of marks under a line of source.
+func isCaret(l string) bool {
+	t := strings.TrimSpace(l)
+	return t != "" && strings.Trim(t, "^~ ") == ""
 }
 
 // exception parses the line "Type: message" at line i and what belongs to the message.

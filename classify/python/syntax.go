@@ -11,38 +11,56 @@ import (
 var halves = []string{
 	"unexpected EOF while parsing", "was never closed", "unterminated string literal", "unterminated triple-quoted string literal",
 	"EOL while scanning string literal", "EOF while scanning triple-quoted string literal", "unterminated triple-quoted f-string literal",
-	"unterminated f-string literal", "EOF in multi-line statement", "unexpected end of file", "unexpected character after line continuation character",
+	"unterminated f-string literal", "EOF in multi-line statement", "unexpected end of file",
 	"source code string cannot contain null bytes", "source code cannot contain null bytes", "invalid non-printable character U+0000",
-	"Non-UTF-8 code starting with", "Non-ASCII character", "expected an indented block", "unindent does not match any outer indentation level",
+	"Non-UTF-8 code starting with", "expected an indented block", "unindent does not match any outer indentation level",
 	"unexpected indent", "unmatched ')'", "unmatched ']'", "unmatched '}'", "does not match opening parenthesis", "expected 'except' or 'finally' block",
-	"Expected one or more names after 'import'", "unexpected EOF", "codec can't decode byte", "invalid character in identifier", "embedded null",
-	"trailing comma not allowed without surrounding parentheses", "encoding problem",
+	"Expected one or more names after 'import'", "'utf-8' codec can't decode byte", "'utf8' codec can't decode byte", "invalid character in identifier",
+	"encoding problem: utf-8",
 }
 
 // syntaxError tells half a file from source that this interpreter merely does not know.
-func syntaxError(f *classify.Failure) {
+func syntaxError(f *classify.Failure, stopped bool) {
 	f.Kind = classify.KindSyntax
-	if n := len(f.Frames); n > 0 && (f.Frames[n-1].Function == "") {
+	inString := false
+	if n := len(f.Frames); n > 0 && f.Frames[n-1].Function == "" {
 		f.File = f.Frames[n-1].File
-		if strings.HasPrefix(f.File, "<") {
+		if inString = f.File == "<fstring>"; strings.HasPrefix(f.File, "<") {
 			f.File = ""
 		}
 	} else {
 		f.File = syntaxFile(f.Message)
-		if f.File == "" {
-			f.Module, f.Place = sourceTarget(f, true)
-		}
 	}
-	m := f.Message
+	if f.File == "" {
+		f.Module, f.Place = sourceTarget(f, true)
+	}
+	line := ""
+	if fr := last(f); fr != nil && fr.Function == "" {
+		line = fr.Source
+	}
+	// Newer versions allow more inside a replacement field than older ones can read.
+	if m := f.Message; inString || strings.HasPrefix(m, "f-string: ") || strings.Contains(m, "string literal") && openField(line) {
+		return
+	}
 	for _, h := range halves {
-		if strings.Contains(m, h) {
+		if strings.Contains(f.Message, h) {
 			f.Kind = classify.KindTorn
 			return
 		}
 	}
-	if fr := last(f); fr != nil && fr.Function == "" && stops(m, fr.Source) {
+	if stops(f.Message, line, stopped) {
 		f.Kind = classify.KindTorn
 	}
+}
+
+// openField reports a line that ends inside the replacement field of a formatted string.
+func openField(line string) bool {
+	for _, open := range [...]string{`f"`, `f'`, `F"`, `F'`} {
+		if at := strings.Index(line, open); at >= 0 && strings.LastIndexByte(line, '{') > strings.LastIndexByte(line, '}') && strings.LastIndexByte(line, '{') > at {
+			return true
+		}
+	}
+	return false
 }
 
 func last(f *classify.Failure) *classify.Frame {
@@ -53,23 +71,19 @@ func last(f *classify.Failure) *classify.Frame {
 }
 
 // stops reports whether the line that does not parse breaks off, or is a mark that a merge left. The compiler prints it
-// from the source it read, so this line does not lie.
-func stops(message, line string) bool {
+// from the source it read, so this line does not lie. Where the caret stands behind the end of the line, the line itself was
+// fine and the rest is missing; new syntax is refused at a word of its own. But a line that ends with a colon may open a
+// block that an old interpreter takes for an annotation.
+func stops(message, line string, stopped bool) bool {
 	for _, mark := range [...]string{"<<<<<<<", "=======", ">>>>>>>", "|||||||"} {
 		if strings.HasPrefix(line, mark) {
 			return true
 		}
 	}
-	if !strings.HasPrefix(message, "invalid syntax") && !strings.HasPrefix(message, "expected ") || strings.Contains(line, "#") {
+	if !strings.HasPrefix(message, "invalid syntax") {
 		return false
 	}
-	t := strings.TrimSpace(line)
-	for _, end := range [...]string{"=", "+", "-", "*", "/", ".", " import", " and", " or", " not", " in", " is", " if", " else", " from", " as", " lambda", "@"} {
-		if strings.HasSuffix(t, end) && t != "" {
-			return !strings.HasPrefix(t, "print ") && !strings.HasPrefix(t, "except*")
-		}
-	}
-	return false
+	return stopped && !strings.HasSuffix(line, ":") && !strings.Contains(line, "#")
 }
 
 // syntaxFile is the file that a message itself names: "... in file /srv/x.py on line 3", "... (x.py, line 3)".
