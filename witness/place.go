@@ -155,6 +155,9 @@ func (q *Request) shownBases(r Root, m Modules, module string) []string {
 			continue
 		}
 		file := slashed(f.File)
+		if _, ok := r.within(file); !ok {
+			continue // printed through a link, or from another copy: it proves nothing here
+		}
 		for _, c := range m.Files(f.Module) {
 			base, ok := strings.CutSuffix(file, "/"+c)
 			if ok && !seen[base] {
