@@ -127,7 +127,7 @@ func (s *records) Update(ctx context.Context, k ledger.Key, f func(ledger.Record
 		case next.Revision == cur.Revision:
 			out = cur
 			return nil
-		case next.Key != k, next.Revision != cur.Revision+1, next.Schema != ledger.Schema:
+		case next.Key != k, next.Revision < cur.Revision, next.Schema != ledger.Schema:
 			return fmt.Errorf("the change makes revision %d of %s from revision %d of %s", next.Revision, next.Key, cur.Revision, k)
 		}
 		out = next

@@ -222,7 +222,7 @@ func (s *records) Update(ctx context.Context, k ledger.Key, f func(ledger.Record
 		// Decoded again: f had its hands on cur.
 		cur, _, err = s.records.get(k)
 		return cur, err
-	case next.Key != k, next.Revision != cur.Revision+1, next.Schema != ledger.Schema:
+	case next.Key != k, next.Revision < cur.Revision, next.Schema != ledger.Schema:
 		err = fmt.Errorf("the change makes revision %d of %s from revision %d of %s", next.Revision, next.Key, cur.Revision, k)
 	default:
 		next, err = s.records.put(k, next)
