@@ -95,7 +95,11 @@ func id(kind, readable string, whole ...string) string {
 	for _, w := range whole {
 		h.Write([]byte(strconv.Itoa(len(w)) + ":" + w))
 	}
-	return kind + "-" + strings.Trim(readable, "-") + "-" + hex.EncodeToString(h.Sum(nil))[:8]
+	digest := hex.EncodeToString(h.Sum(nil))[:8]
+	if readable = strings.Trim(readable, "-"); readable == "" {
+		return kind + "-" + digest
+	}
+	return kind + "-" + readable + "-" + digest
 }
 
 // slug is s in lower-case letters, digits and single dashes, at most limit bytes.
