@@ -1,0 +1,238 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/mulligan-dev/mulligan/internal/require"
+)
+
+// bare is the shortest code that does the same as the engine: the same git reads, one after the other, the same files
+// made durable, the same processes started. It decides nothing, locks nothing and checks nothing.
+type bare struct {
+	tb   testing.TB
+	dir  string
+	repo *require.Repo
+	// probe is the command of the probe, empty for none.
+	probe []string
+	n     int
+}
+
+var gitFlags = []string{"--no-optional-locks", "--no-pager", "--literal-pathspecs", "-c", "core.fsmonitor=false",
+	"-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false", "-c", "log.follow=false",
+	"-c", "i18n.logOutputEncoding=UTF-8", "-c", "color.ui=false"}
+
+func git(dir, stdin string, args ...string) error {
+	cmd := exec.Command("git", append(append([]string(nil), gitFlags...), args...)...)
+	cmd.Dir = dir
+	if stdin != "" {
+		cmd.Stdin = strings.NewReader(stdin)
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("git %s: %w: %s", args[0], err, out)
+	}
+	return nil
+}
+
+func status(dir string) error {
+	return git(dir, "", "status", "--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=all",
+		"--ignore-submodules=none", "--no-ahead-behind", "--", ".")
+}
+
+// witnesses are the reads by which the engine finds W1 and W3 for this tree.
+func witnesses(dir string) error {
+	for _, read := range []func() error{
+		func() error {
+			return git(dir, "", "diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=none", "--name-status", "HEAD~1", "HEAD", "--", ".")
+		},
+		func() error { return git(dir, "HEAD~1:acme/wire.py\nHEAD:acme/wire.py\n", "cat-file", "--batch") },
+		func() error {
+			return git(dir, "", "log", "-z", "--date-order", "--format=%x01%H%x00%P%x00%ct%x00%s", "--max-count=4096", "--full-diff",
+				"--name-status", "--find-renames", "-l400", "--no-ext-diff", "--no-color", "--no-show-signature", "--no-notes", "HEAD", "^HEAD~1", "--", "acme/wire.py")
+		},
+		func() error { return git(dir, "HEAD~1:acme/wire.py\nHEAD:acme/wire.py\n", "cat-file", "--batch") },
+	} {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The sizes are those of the engine's files.
+var (
+	note     = bytes.Repeat([]byte("n"), 1200)
+	record   = bytes.Repeat([]byte("r"), 3500)
+	state    = bytes.Repeat([]byte("s"), 2000)
+	dossier  = bytes.Repeat([]byte("d"), 6000)
+	failure  = bytes.Repeat([]byte("f"), 300)
+	manifest = bytes.Repeat([]byte("m"), 400)
+)
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+func writeSynced(path string, b []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Write(b); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func create(path string, b []byte) error {
+	if err := writeSynced(path, b); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func replace(path string, b []byte) error {
+	if err := writeSynced(path+".new", b); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// heal is the whole way from the death to the start of the runner.
+func (b *bare) heal(id string) error {
+	d := b.dir
+	steps := []func() error{
+		func() error { return status(b.repo.Dir) },
+		func() error { return create(filepath.Join(d, "doorbell", id), note) },
+		func() error { return create(filepath.Join(d, "ledger", id), record) },
+		func() error { return status(b.repo.Dir) },
+		func() error { return witnesses(b.repo.Dir) },
+	}
+	if len(b.probe) > 0 {
+		steps = append(steps, func() error { return exec.Command(b.probe[0], b.probe[1:]...).Run() },
+			func() error { return status(b.repo.Dir) })
+	}
+	steps = append(steps,
+		func() error { return replace(filepath.Join(d, "state"), state) },
+		func() error { return evidence(filepath.Join(d, "evidence"), id) },
+		func() error { return replace(filepath.Join(d, "ledger", id), record) })
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return b.startRunner(id)
+}
+
+func evidence(dir, id string) error {
+	tmp := filepath.Join(dir, ".new-"+id)
+	if err := os.Mkdir(tmp, 0o700); err != nil {
+		return err
+	}
+	if err := syncDir(dir); err != nil {
+		return err
+	}
+	for name, b := range map[string][]byte{"facts.json": dossier, "failure.txt": failure, "log.txt": failure, "manifest.json": manifest} {
+		if err := writeSynced(filepath.Join(tmp, name), b); err != nil {
+			return err
+		}
+	}
+	if err := syncDir(tmp); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, filepath.Join(dir, id)); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func (b *bare) startRunner(id string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self, id)
+	cmd.Env = append(os.Environ(), roleVar+"=bare-runner", stateVar+"="+b.dir, rootVar+"="+b.repo.Dir, beatVar+"="+b.beat(id), goVar+"=/")
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go cmd.Wait()
+	return nil
+}
+
+// bareRunner reads the boot identity, writes the run, its name and the bound record, and starts the program.
+func bareRunner() int {
+	d, id := os.Getenv(stateVar), os.Args[1]
+	for _, step := range []func() error{
+		func() error { return status(os.Getenv(rootVar)) },
+		func() error { return replace(filepath.Join(d, "names", id), note) },
+		func() error { return create(filepath.Join(d, "runs", id), record) },
+		func() error { return replace(filepath.Join(d, "ledger", id), record) },
+	} {
+		if err := step(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 125
+		}
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleVar+"=agent")
+	if err := cmd.Run(); err != nil {
+		return 1
+	}
+	return 0
+}
+
+func newBare(tb testing.TB, repo *require.Repo, probe []string) *bare {
+	b := &bare{tb: tb, dir: tb.TempDir(), repo: repo, probe: probe}
+	for _, d := range []string{"doorbell", "ledger", "evidence", "runs", "names"} {
+		if err := os.Mkdir(filepath.Join(b.dir, d), 0o700); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return b
+}
+
+func (b *bare) beat(id string) string { return filepath.Join(b.dir, "beat-"+id) }
+
+// start begins a first life that is relaunched as soon as it is gone.
+func (b *bare) start() (beats []string, goFile string) {
+	b.tb.Helper()
+	b.n++
+	id := strconv.Itoa(b.n)
+	goFile = filepath.Join(b.dir, "go-"+id)
+	self, err := os.Executable()
+	if err != nil {
+		b.tb.Fatal(err)
+	}
+	var tail bytes.Buffer
+	cmd := exec.Command(self)
+	cmd.Stderr = &tail
+	cmd.Env = append(os.Environ(), roleVar+"=agent", beatVar+"="+b.beat(id), goVar+"="+goFile, rootVar+"="+b.repo.Dir)
+	if err := cmd.Start(); err != nil {
+		b.tb.Fatal(err)
+	}
+	go func() {
+		// It ends with code 1, as it should.
+		_ = cmd.Wait()
+		if err := b.heal(id); err != nil {
+			b.tb.Error(err)
+		}
+	}()
+	awaitFile(b.tb, b.beat(id))
+	return []string{b.beat(id)}, goFile
+}
