@@ -23,6 +23,8 @@ const (
 	// holderPrefix begins the names of the notes that holders leave beside the lock, for people to read.
 	holderPrefix = "writer."
 	holderLimit  = 64 << 10
+	// unknownHolder stands for one that left no note.
+	unknownHolder = "unknown"
 )
 
 // writer is the writer lock: the kernel lock on locks/writer, and a note for each holder beside it. The kernel lock
@@ -108,18 +110,24 @@ func (s *writer) leave(holder string, exclusive bool) (string, error) {
 	return name, errors.Join(err, f.Close())
 }
 
-// Holder implements journal.Lock.
+// Holder implements journal.Lock. It asks for a shared lock only, so that looking turns no healer away.
 func (s *writer) Holder(context.Context) (string, bool, error) {
 	l, err := s.h.locks.dir.Lock(writerName)
 	if err != nil {
 		return "", false, fmt.Errorf("look at the writer lock: %w", err)
 	}
-	defer l.Close()
-	free, err := l.Try(false)
-	if err != nil || free {
-		return "", false, err
+	free, err := l.Try(true)
+	if e := l.Close(); err == nil {
+		err = e
 	}
-	return s.whom(), true, nil
+	if err != nil {
+		return "", false, fmt.Errorf("look at the writer lock: %w", err)
+	}
+	who := s.whom()
+	if free && who == unknownHolder {
+		return "", false, nil
+	}
+	return who, true, nil
 }
 
 // whom names the living holders. Notes of dead ones, whose locks the kernel dropped, are taken away.
@@ -127,7 +135,7 @@ func (s *writer) whom() string {
 	dir := s.h.locks.dir
 	names, err := dir.Names(0)
 	if err != nil {
-		return "unknown"
+		return unknownHolder
 	}
 	var who []string
 	for _, name := range names {
@@ -146,7 +154,7 @@ func (s *writer) whom() string {
 		who = append(who, n.String())
 	}
 	if len(who) == 0 {
-		return "unknown"
+		return unknownHolder
 	}
 	sort.Strings(who)
 	return strings.Join(who, ", ")

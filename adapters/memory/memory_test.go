@@ -5,10 +5,44 @@ import (
 
 	"github.com/mulligan-dev/mulligan/adapters/memory"
 	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/doorbell"
 	"github.com/mulligan-dev/mulligan/ledger/ledgertest"
+	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/ledger/storm"
+	"github.com/mulligan-dev/mulligan/witness/journal"
 )
 
-func TestLedger(t *testing.T) {
+func home() *memory.Home { return memory.New(memory.Config{}) }
+
+func TestConformance(t *testing.T) {
 	t.Parallel()
-	ledgertest.Run(t, func(t *testing.T) ledger.Store { return memory.New(memory.Config{}).Ledger() })
+	ledgertest.Run(t, func(*testing.T) ledger.Store { return home().Ledger() })
+	ledgertest.RunRuns(t, func(*testing.T) run.Store { return home().Runs() })
+	ledgertest.RunDoorbell(t, func(*testing.T) doorbell.Box { return home().Doorbell() })
+	ledgertest.RunBreaker(t, func(*testing.T) storm.Store { return home().Breaker() })
+	ledgertest.RunAnswers(t, func(*testing.T) ledger.Answers { return home().Answers() })
+	ledgertest.RunJournal(t, func(*testing.T) journal.Store { return home().Updates() })
+	ledgertest.RunEvidence(t, func(*testing.T) ledger.Evidence { return home().Evidence() })
+	ledgertest.RunReports(t, func(*testing.T) ledger.Reports { return home().Reports() })
+	ledgertest.RunLock(t, func(*testing.T) journal.Lock { return home().Writer() })
+}
+
+func TestInstancesDieWhenKilled(t *testing.T) {
+	t.Parallel()
+	h := home()
+	other := h.Spawn()
+	life := h.Instances()
+	if got := life.Liveness(other); got != ledger.Alive {
+		t.Errorf("a spawned instance is %s", got)
+	}
+	h.Kill(other)
+	if got := life.Liveness(other); got != ledger.Dead {
+		t.Errorf("a killed instance is %s", got)
+	}
+	if got := memory.As(h, other).Self(); !got.Same(other) {
+		t.Errorf("the view of %s is of %s", other.ID, got.ID)
+	}
+	if got := life.Liveness(ledger.Instance{ID: "stranger"}); got != ledger.LifeUnknown {
+		t.Errorf("a stranger is %s", got)
+	}
 }

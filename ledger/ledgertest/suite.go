@@ -21,8 +21,8 @@ type check[S any] struct {
 	try     func(ctx context.Context, s S) error
 }
 
-// run tries every check on a store of its own.
-func run[S any](t *testing.T, open func(*testing.T) S, checks []check[S]) {
+// tryAll tries every check on a store of its own.
+func tryAll[S any](t *testing.T, open func(*testing.T) S, checks []check[S]) {
 	t.Helper()
 	for _, c := range checks {
 		t.Run(strings.ReplaceAll(c.promise, " ", "_"), func(t *testing.T) {
@@ -37,7 +37,7 @@ func run[S any](t *testing.T, open func(*testing.T) S, checks []check[S]) {
 // Run checks a ledger. open makes an empty store.
 func Run(t *testing.T, open func(t *testing.T) ledger.Store) {
 	t.Helper()
-	run(t, open, ledgerChecks)
+	tryAll(t, open, ledgerChecks)
 }
 
 // day is the moment at which everything in the checks happens.
