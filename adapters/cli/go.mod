@@ -3,3 +3,16 @@ module github.com/mulligan-dev/mulligan/adapters/cli
 go 1.26.0
 
 replace github.com/mulligan-dev/mulligan => ../..
+
+require (
+	github.com/mulligan-dev/mulligan v0.0.0-00010101000000-000000000000
+	github.com/spf13/cobra v1.10.2
+	golang.org/x/sys v0.50.0
+)
+
+require (
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/spf13/pflag v1.0.9 // indirect
+	go.yaml.in/yaml/v4 v4.0.0 // indirect
+)

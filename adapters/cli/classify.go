@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mulligan-dev/mulligan/classify"
+)
+
+type classifyCommand struct {
+	*shared
+	managed, workspaces []string
+	exit                int
+	signal              string
+	json                bool
+}
+
+func newClassify(s *shared) *cobra.Command {
+	k := &classifyCommand{shared: s}
+	c := &cobra.Command{
+		Use:   "classify [-j] [--managed NAME=DIR] [--workspace DIR] [FILE...]",
+		Short: "Say what failure texts look like, deciding nothing",
+		Long: "Say what failure texts look like: an update's doing (skew) or not. A FILE holds cases as JSON objects, or plain\n" +
+			"text; without a FILE standard input is read. A case has an id, a text (or text_base64), managed (modules, roots,\n" +
+			"bindings), workspace_roots and exit (code, signal). For plain text --managed and --workspace say whose code is\n" +
+			"what: NAME is a module, DIR the folder it lies in. Where one of the flags for plain text is given, no FILE is JSON.\n\n" +
+			"With -j there is one JSON object for each case, on a line of its own. A file that cannot be read is an error that\n" +
+			"names the file and the field; the others go on, and the exit code is 1.",
+		RunE: s.run(k.run),
+	}
+	c.Flags().StringArrayVar(&k.managed, "managed", nil, "managed code for plain text, `NAME=DIR`; repeatable")
+	c.Flags().StringArrayVar(&k.workspaces, "workspace", nil, "a `DIR` of user code for plain text; repeatable")
+	c.Flags().IntVar(&k.exit, "exit", 1, "the exit `CODE` for plain text")
+	c.Flags().StringVar(&k.signal, "signal", "", "the `SIGNAL` for plain text, such as SIGKILL")
+	jsonFlag(c, &k.json)
+	return c
+}
+
+// caseView is one verdict, in the order in which people read it.
+type caseView struct {
+	ID string `json:"id"`
+	classify.Verdict
+}
+
+// caseError is a case that could not be read.
+type caseError struct {
+	File  string `json:"file"`
+	ID    string `json:"id,omitempty"`
+	Field string `json:"field,omitempty"`
+	Err   string `json:"error"`
+}
+
+func (e *caseError) Error() string {
+	at := e.File
+	if e.Field != "" {
+		at += ": " + e.Field
+	}
+	return at + ": " + e.Err
+}
+
+func (k *classifyCommand) run(c *cobra.Command, args []string) error {
+	plain, err := k.plain()
+	if err != nil {
+		return err
+	}
+	judge, err := classifier()
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		args = []string{"-"}
+	}
+	asText := len(k.managed) > 0 || len(k.workspaces) > 0 || c.Flags().Changed("exit") || k.signal != ""
+	failed := false
+	for _, file := range args {
+		err := k.file(file, asText, plain, func(id string, in classify.Input) error {
+			return k.print(caseView{ID: id, Verdict: judge.Classify(in)})
+		})
+		var bad *caseError
+		if errors.As(err, &bad) {
+			failed = true
+			fmt.Fprintf(k.env.Stderr, "%s: %s\n", c.CommandPath(), bad)
+			if k.json {
+				err = printLine(k.env.Stdout, bad)
+			} else {
+				err = nil
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if failed {
+		return silent(CodeFailed)
+	}
+	return nil
+}
+
+// plain is what the flags say about plain text.
+func (k *classifyCommand) plain() (classify.Input, error) {
+	in := classify.Input{Exit: classify.Exit{Code: k.exit, Signal: k.signal}}
+	if k.signal != "" {
+		in.Exit.Code = -1
+	}
+	for _, m := range k.managed {
+		module, dir, ok := strings.Cut(m, "=")
+		if !ok || module == "" || dir == "" {
+			return in, usage("--managed is %q, want NAME=DIR: a module and the folder it lies in", m)
+		}
+		// The folder may be of another machine: it is taken as it is written.
+		in.Roots = append(in.Roots, classify.Root{Name: module, Dirs: []string{dir}, Modules: []string{module}})
+	}
+	in.Workspaces = k.workspaces
+	return in, nil
+}
+
+// file reads one file and hands its cases on.
+func (k *classifyCommand) file(file string, asText bool, plain classify.Input, each func(id string, in classify.Input) error) error {
+	id := file
+	var r io.Reader = k.env.Stdin
+	if file == "-" {
+		id = "stdin"
+	} else {
+		path, err := k.env.path(file)
+		if err != nil {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return &caseError{File: file, Err: plainError(err)}
+		}
+		defer f.Close()
+		r = f
+	}
+	return readCases(r, file, id, asText, plain, each)
+}
+
+// plainError leaves the path out of an error that is printed behind the file's name.
+func plainError(err error) string {
+	var at *os.PathError
+	if errors.As(err, &at) {
+		return at.Err.Error()
+	}
+	return err.Error()
+}
+
+func (k *classifyCommand) print(v caseView) error {
+	if k.json {
+		return printLine(k.env.Stdout, v)
+	}
+	what := string(v.Disposition)
+	if v.Family != classify.NoFamily {
+		what += " " + string(v.Family)
+	}
+	if v.Reason != "" {
+		what += " " + string(v.Reason)
+	}
+	about := v.Module
+	if v.Symbol != "" {
+		about += ":" + v.Symbol
+	}
+	return printText(k.env.Stdout, fmt.Sprintf("%s: %s (%s) %s\n", v.ID, what, cmp.Or(v.Exception, "no exception"), about))
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode"
+
+	"github.com/mulligan-dev/mulligan/classify"
+)
+
+// textLimit bounds plain text that is read whole; the classifier reads its end.
+const textLimit = 64 << 20
+
+// failureCase is one case as a file holds it. Fields that say what is expected, or where a case comes from, are not
+// read.
+type failureCase struct {
+	ID         *string  `json:"id"`
+	Text       *string  `json:"text"`
+	TextBase64 *[]byte  `json:"text_base64"`
+	Workspaces []string `json:"workspace_roots"`
+	Managed    struct {
+		Modules    []string `json:"modules"`
+		Roots      []string `json:"roots"`
+		Bindings   []string `json:"bindings"`
+		ThirdParty bool     `json:"third_party"`
+	} `json:"managed"`
+	Exit  classify.Exit   `json:"exit"`
+	Cause classify.Reason `json:"cause"`
+}
+
+func (c failureCase) input() classify.Input {
+	in := classify.Input{Exit: c.Exit, Cause: c.Cause, Workspaces: c.Workspaces}
+	switch {
+	case c.Text != nil:
+		in.Text = []byte(*c.Text)
+	case c.TextBase64 != nil:
+		in.Text = *c.TextBase64
+	}
+	if m := c.Managed; len(m.Modules)+len(m.Roots)+len(m.Bindings) > 0 {
+		in.Roots = []classify.Root{{Name: "managed", Dirs: m.Roots, Modules: m.Modules, Bindings: m.Bindings, ThirdParty: m.ThirdParty}}
+	}
+	return in
+}
+
+// readCases reads a stream of JSON cases, or plain text: what begins with a brace is JSON, unless
+// the caller knows better (a log may consist of JSON).
+func readCases(r io.Reader, file, id string, asText bool, plain classify.Input, each func(id string, in classify.Input) error) error {
+	b := bufio.NewReader(r)
+	if asText || !beginsObject(b) {
+		text, err := io.ReadAll(io.LimitReader(b, textLimit+1))
+		switch {
+		case err != nil:
+			return &caseError{File: file, Err: plainError(err)}
+		case len(text) > textLimit:
+			return &caseError{File: file, Err: fmt.Sprintf("more than %d bytes: give its end only", textLimit)}
+		case len(bytes.TrimSpace(text)) == 0:
+			return &caseError{File: file, Err: "it is empty"}
+		}
+		plain.Text = text
+		return each(id, plain)
+	}
+	dec := json.NewDecoder(b)
+	for {
+		var c failureCase
+		err := dec.Decode(&c)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return badJSON(file, c, err)
+		case c.ID == nil || *c.ID == "":
+			return &caseError{File: file, Field: "id", Err: "missing, want the name of the case"}
+		case c.Text == nil && c.TextBase64 == nil:
+			return &caseError{File: file, ID: *c.ID, Field: "text", Err: "missing, want the failure text (or text_base64)"}
+		}
+		if err := each(*c.ID, c.input()); err != nil {
+			return err
+		}
+	}
+}
+
+// beginsObject looks for a brace behind white space, and puts nothing aside.
+func beginsObject(b *bufio.Reader) bool {
+	for {
+		r, _, err := b.ReadRune()
+		if err != nil {
+			return false
+		}
+		if !unicode.IsSpace(r) && r != '\ufeff' {
+			_ = b.UnreadRune() // a rune was read just now, so this cannot fail
+			return r == '{'
+		}
+	}
+}
+
+func badJSON(file string, c failureCase, err error) error {
+	bad := &caseError{File: file, Err: "not JSON: " + err.Error()}
+	if c.ID != nil {
+		bad.ID = *c.ID
+	}
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind):
+		bad.Field, bad.Err = kind.Field, fmt.Sprintf("%s, want %s", kind.Value, kind.Type)
+	case errors.As(err, new(base64.CorruptInputError)):
+		bad.Field, bad.Err = "text_base64", "not base64"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		bad.Err = "the JSON ends in the middle"
+	}
+	return bad
+}

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// name is the tree's own name where it is not mounted.
+const name = "mulligan"
+
+// New is the command tree. Its own RunE lists the ledger; every other command is below it.
+func New(env Env) *cobra.Command {
+	s := &shared{env: env.withDefaults()}
+	list := &listCommand{shared: s}
+	root := &cobra.Command{
+		Use:   name,
+		Short: "One free do-over for a run that a code update broke, with evidence",
+		Long: "Mulligan puts a run back once when a code update broke it before it did any work, and shows every other\n" +
+			"failure with its reason. Without a command it lists what was decided, newest first.",
+		Args: s.args(noneOr("command")),
+		RunE: s.run(list.run),
+	}
+	list.flags(root)
+	root.PersistentFlags().StringVar(&s.home, "home", "", "state folder `DIR` (default $MULLIGAN_HOME, else the XDG state folder)")
+	root.PersistentFlags().StringVar(&s.config, "config", "", "config `FILE` (default $MULLIGAN_CONFIG, else ./mulligan.yaml, else the defaults)")
+	root.PersistentFlags().BoolVarP(&s.verbose, "verbose", "v", false, "log what goes on to standard error")
+	for _, c := range []*cobra.Command{
+		newList(s), newShow(s), newScan(s), newRun(s), newResume(s), newExec(s), newPhase(s), newSwap(s), newClassify(s), newDoctor(s),
+	} {
+		root.AddCommand(c)
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return tell(c, s.env, &ExitError{Code: usageCode(c), Err: fmt.Errorf("%w: `%s --help` shows the flags", err, c.CommandPath())})
+	})
+	s.root = root
+	silence(root)
+	root.SetIn(s.env.Stdin)
+	root.SetOut(s.env.Stdout)
+	root.SetErr(s.env.Stderr)
+	return root
+}
+
+// silence keeps the command library from printing what tell prints.
+func silence(c *cobra.Command) {
+	c.SilenceErrors, c.SilenceUsage = true, true
+	c.DisableFlagsInUseLine = true
+	for _, sub := range c.Commands() {
+		silence(sub)
+	}
+}
+
+// run makes a command's function: its error is printed, once, and becomes an [*ExitError].
+func (s *shared) run(f func(c *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error { return tell(c, s.env, f(c, args)) }
+}
+
+// tell prints an error and gives it its exit code. With -j it is also the JSON that a reader of standard output gets.
+func tell(c *cobra.Command, env Env, err error) error {
+	if err == nil {
+		return nil
+	}
+	var exit *ExitError
+	if !errors.As(err, &exit) {
+		exit = &ExitError{Code: CodeFailed, Err: err}
+	}
+	if exit.Err == nil {
+		return exit
+	}
+	fmt.Fprintf(env.Stderr, "%s: %s\n", c.CommandPath(), exit.Err)
+	if asJSON(c) {
+		// That standard output is closed is not worth a second error.
+		_ = printJSON(env.Stdout, map[string]any{"error": exit.Err.Error(), "code": exit.Code})
+	}
+	return exit
+}
+
+// asJSON reports that the command was asked for JSON. A command line that could not be read to its end counts too.
+func asJSON(c *cobra.Command) bool {
+	f := c.Flags().Lookup("json")
+	return f != nil && f.Changed && f.Value.String() == "true"
+}
+
+// programAnnotation marks the commands whose exit codes belong to the program that they run.
+const programAnnotation = "runs-a-program"
+
+// usageCode is the exit code for wrong arguments.
+func usageCode(c *cobra.Command) int {
+	if _, ok := c.Annotations[programAnnotation]; ok {
+		return 125
+	}
+	return CodeUsage
+}
+
+// args makes an argument check whose error is printed like any other.
+func (s *shared) args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil {
+			return tell(c, s.env, &ExitError{Code: usageCode(c), Err: err})
+		}
+		return nil
+	}
+}
+
+// noneOr refuses arguments, and where a name was meant for a command says which there are.
+func noneOr(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		err := fmt.Errorf("there is no %s %q: `%s --help` shows what there is", what, args[0], c.CommandPath())
+		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+			err = fmt.Errorf("there is no %s %q: did you mean %s?", what, args[0], strings.Join(near, " or "))
+		}
+		return err
+	}
+}
+
+// exactly wants one argument.
+func exactly(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return fmt.Errorf("%s is missing: %s", what, c.UseLine())
+		case len(args) > 1:
+			return fmt.Errorf("%q is one argument too many: %s", args[1], c.UseLine())
+		}
+		return nil
+	}
+}
+
+// program is how the tree is called here, for texts that name a command.
+func (s *shared) program() string { return s.root.CommandPath() }
+
+func jsonFlag(c *cobra.Command, on *bool) {
+	c.Flags().BoolVarP(on, "json", "j", false, "print JSON and nothing else")
+}

@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mulligan-dev/mulligan/adapters/config"
+	"github.com/mulligan-dev/mulligan/restart/update"
+	"github.com/mulligan-dev/mulligan/witness"
+)
+
+func (d *doctor) config(c config.Config) {
+	from := c.File
+	if from == "" {
+		from = "the defaults (no config file)"
+	}
+	d.add("config", statusOK, "", "%s", from)
+	if len(c.Roots) == 0 {
+		d.add("roots", statusWarn, "declare the managed code under roots in the config, or with --root at each exec",
+			"none is declared: a run without a root is never put back")
+		return
+	}
+	for _, r := range c.Roots {
+		if r.Runtime == "" {
+			d.add("roots", statusWarn, "set its runtime", "root %s has no runtime: its new code cannot be tried, so its runs are never put back", r.Name)
+		}
+	}
+	d.add("roots", statusOK, "", "%d declared", len(c.Roots))
+}
+
+// programs looks for what identities and probes are read with.
+func (d *doctor) programs(c config.Config) {
+	usesGit := slices.ContainsFunc(c.Roots, func(r witness.Root) bool { return r.Kind == config.KindGit })
+	usesPython := slices.ContainsFunc(c.Roots, func(r witness.Root) bool { return r.Runtime == "python" })
+	for _, p := range []struct {
+		name   string
+		needed bool
+		why    string
+	}{
+		{"git", usesGit, "roots of kind git cannot be read without it"},
+		{"python3", usesPython, "runs that start it cannot be tried without it"},
+	} {
+		path := d.look(p.name)
+		switch {
+		case path != "":
+			d.add(p.name, statusOK, "", "%s", path)
+		case p.needed:
+			d.add(p.name, statusFail, "install "+p.name+" or correct $PATH", "not found: %s", p.why)
+		default:
+			d.add(p.name, statusWarn, "", "not found: %s (no root of the config needs it)", p.why)
+		}
+	}
+}
+
+// look finds a program in the environment's PATH.
+func (d *doctor) look(name string) string {
+	for _, dir := range filepath.SplitList(d.env.get("PATH")) {
+		p := filepath.Join(dir, name)
+		if st, err := os.Stat(p); err == nil && !st.IsDir() && st.Mode()&0o111 != 0 && filepath.IsAbs(p) {
+			return p
+		}
+	}
+	return ""
+}
+
+// showAtMost bounds how many bad files one check names.
+const showAtMost = 5
+
+// permissions finds what others than the owner may read or write. Recipes hold whole environments, so everything in the
+// state folder is its owner's alone.
+func (d *doctor) permissions(dir string) {
+	var open []string
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // not made yet, or gone since
+		case err != nil:
+			return err
+		case e.Type()&fs.ModeSymlink != 0:
+			open = append(open, path+" is a symlink")
+			return nil
+		}
+		st, err := e.Info()
+		if err == nil && st.Mode().Perm()&0o077 != 0 {
+			open = append(open, fmt.Sprintf("%s has mode %04o", path, st.Mode().Perm()))
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		d.add("permissions", statusFail, "run it as the owner of the state folder", "%v", err)
+	case len(open) > 0:
+		d.add("permissions", statusFail, "make folders 0700 and files 0600 (chmod -R go= "+dir+"), and remove symlinks", "%s", some(open))
+	default:
+		d.add("permissions", statusOK, "", "nobody else can read or write the state folder")
+	}
+}
+
+func some(list []string) string {
+	if len(list) > showAtMost {
+		return strings.Join(list[:showAtMost], "; ") + fmt.Sprintf("; and %d more", len(list)-showAtMost)
+	}
+	return strings.Join(list, "; ")
+}
+
+func (d *doctor) pause(ctx context.Context, h *host, c config.Config) {
+	state, err := h.home.Breaker().State(ctx)
+	switch {
+	case err != nil:
+		d.add("pause", statusFail, "restore state.json from a copy, or remove it: the storm breaker then begins anew", "%v: nothing is started", err)
+	case !c.Enabled:
+		d.add("pause", statusWarn, "set enabled: true in the config", "the healer is switched off: nothing is started")
+	case state.Paused != nil:
+		d.add("pause", statusWarn, d.program()+" resume", "paused since %s (%s): nothing is started", state.Paused.Since, state.Paused.Reason)
+	default:
+		d.add("pause", statusOK, "", "the healer is on")
+	}
+}
+
+func (d *doctor) records(ctx context.Context, h *host) {
+	healer, err := h.healer()
+	if err != nil {
+		d.add("records", statusFail, "", "%v", err)
+		return
+	}
+	records, damaged, err := healer.Records(ctx)
+	if err != nil {
+		d.add("records", statusFail, "", "%v", err)
+		return
+	}
+	var bad []string
+	for _, one := range damaged {
+		bad = append(bad, one.Error())
+	}
+	if len(bad) > 0 {
+		d.add("records", statusFail, "their lineages stay closed; start those runs by hand, and keep the files as they are", "%s", some(bad))
+		return
+	}
+	d.add("records", statusOK, "", "%d, all readable", len(records))
+}
+
+func (d *doctor) runs(ctx context.Context, h *host) {
+	n := 0
+	var bad []string
+	for _, err := range h.cfg.Stores.Runs.List(ctx) {
+		if err != nil {
+			bad = append(bad, err.Error())
+			continue
+		}
+		n++
+	}
+	if len(bad) > 0 {
+		d.add("runs", statusFail, "deaths of these runs cannot be decided; remove the files once nobody needs them", "%s", some(bad))
+		return
+	}
+	d.add("runs", statusOK, "", "%d, all readable", n)
+}
+
+func (d *doctor) doorbells(ctx context.Context, h *host) {
+	items, err := h.cfg.Stores.Doorbells.Pending(ctx)
+	if err != nil {
+		d.add("doorbells", statusFail, "", "%v", err)
+		return
+	}
+	var bad []string
+	for _, it := range items {
+		if it.Err != nil {
+			bad = append(bad, it.ID+": "+it.Err.Error())
+		}
+	}
+	switch {
+	case len(bad) > 0:
+		d.add("doorbells", statusFail, "correct or remove them in "+filepath.Join(h.home.Dir(), "doorbell"), "cannot be read: %s", some(bad))
+	case len(items) > 0:
+		d.add("doorbells", statusOK, d.program()+" run -p", "%d pending", len(items))
+	default:
+		d.add("doorbells", statusOK, "", "none pending")
+	}
+}
+
+// journal looks for updates that are under way, were cut off, or left rows that cannot be read.
+func (d *doctor) journal(ctx context.Context, h *host) {
+	n := 0
+	var bad, living, cut []string
+	for row, err := range h.cfg.Stores.Journal.Rows(ctx) {
+		switch {
+		case err != nil:
+			bad = append(bad, err.Error())
+			continue
+		case row.Open() && update.Alive(h.cfg.Stores.Instances, row):
+			living = append(living, fmt.Sprintf("%s (pid %d)", strings.Join(row.Command, " "), row.PID))
+		case row.Open():
+			cut = append(cut, row.ID)
+		}
+		n++
+	}
+	switch {
+	case len(bad) > 0:
+		d.add("update journal", statusFail, "updates of these rows are no witnesses; the other rows count", "%s", some(bad))
+	case len(living) > 0:
+		d.add("update journal", statusWarn, "wait for it to end: nothing is put back meanwhile", "an update is under way: %s", some(living))
+	case len(cut) > 0:
+		d.add("update journal", statusWarn, "the next `"+d.program()+" swap` or pass closes them", "cut off and still open: %s", some(cut))
+	default:
+		d.add("update journal", statusOK, "", "%d updates", n)
+	}
+	if holder, held, err := h.cfg.Stores.Lock.Holder(ctx); err != nil {
+		d.add("writer lock", statusFail, "", "%v", err)
+	} else if held {
+		d.add("writer lock", statusOK, "", "held by %s", holder)
+	}
+}

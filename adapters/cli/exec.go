@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mulligan-dev/mulligan/adapters/config"
+	"github.com/mulligan-dev/mulligan/adapters/process"
+	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/restart/managed"
+)
+
+type execCommand struct {
+	*shared
+	phases, idempotent           bool
+	runName, project, supervised string
+	roots, workspaces, waits     []string
+	launch, lineage              string
+	silenced                     bool
+}
+
+func newExec(s *shared) *cobra.Command {
+	e := &execCommand{shared: s}
+	c := &cobra.Command{
+		Use:   "exec [--phases | --idempotent] [flags] -- CMD [ARG...]",
+		Short: "Run a program as a managed run",
+		Long: "Run a program as a managed run: it is registered under its name with what its code is now, and when it ends badly\n" +
+			"the healer is told. Standard input and output are handed over as they are.\n\n" +
+			"How far the run had come decides whether it may be started again:\n" +
+			"  --phases      the program marks its phases: `" + name + " phase NAME`, or a line appended to the file that\n" +
+			"                $" + managed.PhaseFileVar + " names. It starts at booting.\n" +
+			"  --idempotent  the whole run may be repeated.\n" +
+			"  neither       nobody knows, so a person is asked.\n\n" +
+			"Exit code: that of CMD, 128+N when signal N ended it; 125 to 127 for exec's own errors.\n\n" +
+			"--root is " + rootUsage + ".\n" +
+			"What it leaves out is found: the kind (git in a work tree, else folder), the modules (the Python packages in DIR)\n" +
+			"and the runtime (that of CMD). It may be repeated; without it the roots of the config count.",
+		Args:        s.args(e.check),
+		RunE:        s.run(e.run),
+		Annotations: map[string]string{programAnnotation: ""},
+	}
+	f := c.Flags()
+	f.SetInterspersed(false)
+	f.BoolVar(&e.phases, "phases", false, "the program marks its phases")
+	f.BoolVar(&e.idempotent, "idempotent", false, "the whole run counts as before work")
+	f.StringVar(&e.runName, "name", "", "the run's `NAME`, unique among living runs of the project (default: from CMD)")
+	f.StringVar(&e.project, "project", "", "the run's `PROJECT` (default: from the config, else \""+config.DefaultProject+"\")")
+	f.StringArrayVar(&e.roots, "root", nil, "a `ROOT` of managed code, see above; repeatable")
+	f.StringArrayVar(&e.workspaces, "workspace", nil, "a `DIR` of user code; repeatable")
+	f.StringArrayVar(&e.waits, "waits-for", nil, "the `NAME` of a run that this one waits for; repeatable")
+	f.StringVar(&e.supervised, "supervised-by", "", "the `UNIT` that restarts this run by itself: then Mulligan never does")
+	f.BoolVar(&e.silenced, "silenced", false, "the caller holds back its own failure notice for the healer")
+	f.StringVar(&e.launch, "launch", "", "run the replacement of launch `ID` (the healer's own use, with --lineage)")
+	f.StringVar(&e.lineage, "lineage", "", "the `PROJECT/LINEAGE` that the launch belongs to")
+	return c
+}
+
+// check finds arguments that contradict one another.
+func (e *execCommand) check(c *cobra.Command, args []string) error {
+	if c.Flags().Changed("launch") || c.Flags().Changed("lineage") {
+		switch {
+		case e.launch == "" || e.lineage == "":
+			return errors.New("--launch ID and --lineage PROJECT/LINEAGE belong together")
+		case len(args) > 0:
+			return errors.New("--launch takes the command from the run that is replaced: leave CMD out")
+		}
+		return nil
+	}
+	switch {
+	case len(args) == 0:
+		return fmt.Errorf("CMD is missing: %s", c.UseLine())
+	case e.phases && e.idempotent:
+		return errors.New("--phases and --idempotent exclude one another: a program that marks its phases says more")
+	case c.Flags().Changed("name") && strings.TrimSpace(e.runName) == "":
+		return errors.New("--name is empty")
+	case c.Flags().Changed("project") && strings.TrimSpace(e.project) == "":
+		return errors.New("--project is empty")
+	}
+	return nil
+}
+
+func (e *execCommand) run(c *cobra.Command, args []string) error {
+	if e.launch != "" {
+		return e.replace(c.Context())
+	}
+	cfg, err := e.loadConfig()
+	if err != nil {
+		return ownFailure(err)
+	}
+	h, err := e.open(cfg, slog.LevelWarn)
+	if err != nil {
+		return ownFailure(err)
+	}
+	defer h.close()
+	spec, err := e.spec(cfg, h.log, args)
+	if err != nil {
+		return ownFailure(err)
+	}
+	m, err := h.managed()
+	if err != nil {
+		return ownFailure(err)
+	}
+	res, err := m.Exec(c.Context(), spec, managed.IO{Stdin: e.env.Stdin, Stdout: e.env.Stdout, Stderr: e.env.Stderr})
+	return e.ended(res, err)
+}
+
+// spec is the run that the flags, the config and the command describe.
+func (e *execCommand) spec(cfg config.Config, log *slog.Logger, args []string) (managed.Spec, error) {
+	dir, err := e.env.dir()
+	if err != nil {
+		return managed.Spec{}, err
+	}
+	roots, err := e.declaredRoots(e.roots, cfg)
+	if err != nil {
+		return managed.Spec{}, err
+	}
+	if len(roots) == 0 {
+		log.Warn("no root is declared, so this run can never be put back: declare the managed code with --root or in the config")
+	}
+	workspaces, err := e.shared.workspaces(e.workspaces, cfg)
+	if err != nil {
+		return managed.Spec{}, err
+	}
+	recipe := run.Recipe{Command: args, Dir: dir, Env: managed.CleanEnv(e.env.Environ)}
+	switch {
+	case e.phases:
+		recipe.Marking = run.Phases
+	case e.idempotent:
+		recipe.Marking = run.Idempotent
+	}
+	rt, err := process.Runtime(recipe)
+	if err != nil {
+		log.Warn("the program's interpreter is not known, so the new code can never be tried before a restart", "error", err)
+	}
+	if len(e.roots) > 0 && rt != nil {
+		for i := range roots {
+			if roots[i].Runtime == "" {
+				roots[i].Runtime = rt.Name
+			}
+		}
+	}
+	spec := managed.Spec{Project: cfg.Project, Name: e.runName, Recipe: recipe, Runtime: rt, Roots: roots, Workspaces: workspaces,
+		WaitsFor: e.waits, Supervised: e.supervised, Silenced: e.silenced}
+	if e.project != "" {
+		spec.Project = e.project
+	}
+	if spec.Name == "" {
+		spec.Name = nameOf(args)
+	}
+	return spec, nil
+}
+
+// nameOf is the name of a run that nobody named: the program's, or, behind an interpreter, the script's or module's, so
+// that two scripts do not fight for the name "python3".
+func nameOf(command []string) string {
+	base := filepath.Base(command[0])
+	if !interpreter(base) {
+		return base
+	}
+	for i := 1; i < len(command); i++ {
+		switch a := command[i]; {
+		case a == "-m" && i+1 < len(command):
+			return command[i+1]
+		case strings.HasPrefix(a, "-"):
+			if a == "-c" || a == "-e" {
+				return base
+			}
+		default:
+			script := filepath.Base(a)
+			return strings.TrimSuffix(script, filepath.Ext(script))
+		}
+	}
+	return base
+}
+
+func interpreter(base string) bool {
+	plain := strings.TrimRight(base, "0123456789.")
+	for _, name := range []string{"python", "pypy", "node", "ruby", "perl", "php", "bash", "sh", "dash", "zsh"} {
+		if plain == name {
+			return true
+		}
+	}
+	return false
+}
+
+// replace is the runner: what the healer starts for a replacement. It reads no config: everything about the run is in the
+// run that it replaces, and a config that broke meanwhile must not cost the replacement.
+func (e *execCommand) replace(ctx context.Context) error {
+	i := strings.LastIndexByte(e.lineage, '/')
+	if i <= 0 || i == len(e.lineage)-1 {
+		return ownFailure(fmt.Errorf("--lineage is %q, want PROJECT/LINEAGE", e.lineage))
+	}
+	h, err := e.open(config.Default(), slog.LevelInfo)
+	if err != nil {
+		return ownFailure(err)
+	}
+	defer h.close()
+	m, err := h.managed()
+	if err != nil {
+		return ownFailure(err)
+	}
+	res, err := m.Replace(ctx, ledger.Key{Project: e.lineage[:i], Lineage: e.lineage[i+1:]}, e.launch)
+	return e.ended(res, err)
+}
+
+// ended gives on the program's exit code, and says what the program itself could not.
+func (e *execCommand) ended(res managed.Result, err error) error {
+	if res.End.NotStarted && res.Run.Log == "" {
+		fmt.Fprintf(e.env.Stderr, "%s: %s", e.root.CommandPath(), res.End.Tail)
+	}
+	if n := len(res.End.Survivors); n > 0 {
+		fmt.Fprintf(e.env.Stderr, "%s: the program has ended, %d of its processes live on: %s\n", e.root.CommandPath(), n,
+			strings.Trim(fmt.Sprint(res.End.Survivors), "[]"))
+	}
+	if err == nil {
+		return silent(process.ExitCode(res.End.Exit))
+	}
+	if res.End.Exit == (classify.Exit{}) {
+		// The program did not run, or nobody saw how it ended.
+		return ownFailure(err)
+	}
+	// It ran, and its end could not be kept: its own exit code is still the truth.
+	return &ExitError{Code: process.ExitCode(res.End.Exit), Err: err}
+}

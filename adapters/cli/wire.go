@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mulligan-dev/mulligan/adapters/config"
+	"github.com/mulligan-dev/mulligan/adapters/files"
+	"github.com/mulligan-dev/mulligan/adapters/gitcli"
+	"github.com/mulligan-dev/mulligan/adapters/inbox"
+	"github.com/mulligan-dev/mulligan/adapters/lognotify"
+	"github.com/mulligan-dev/mulligan/adapters/process"
+	"github.com/mulligan-dev/mulligan/adapters/terminal"
+	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/classify/python"
+	"github.com/mulligan-dev/mulligan/notify"
+	"github.com/mulligan-dev/mulligan/restart"
+	"github.com/mulligan-dev/mulligan/restart/managed"
+	"github.com/mulligan-dev/mulligan/restart/update"
+	"github.com/mulligan-dev/mulligan/witness"
+)
+
+// host is Mulligan wired up over one state folder: the only place of this package where adapters meet.
+type host struct {
+	shared *shared
+	home   *files.Home
+	log    *slog.Logger
+	cfg    restart.Config
+}
+
+// open opens the state folder and wires everything to it. The caller closes the host.
+func (s *shared) open(c config.Config, level slog.Level) (*host, error) {
+	dir, err := s.env.stateDir(s.home)
+	if err != nil {
+		return nil, &ExitError{Code: CodeUsage, Err: err}
+	}
+	home, err := files.Open(files.Config{Dir: dir})
+	if err != nil {
+		return nil, fmt.Errorf("%w: `%s doctor` looks closer; --home names another state folder", err, s.program())
+	}
+	h := &host{shared: s, home: home, log: s.logger(level)}
+	if err := h.wire(c); err != nil {
+		return nil, errors.Join(err, home.Close())
+	}
+	return h, nil
+}
+
+func (h *host) close() {
+	if err := h.home.Close(); err != nil {
+		h.log.Warn("the state folder could not be closed cleanly", "error", err)
+	}
+}
+
+// wire fills in the healer's config: every source, runtime and notifier that the command line has.
+func (h *host) wire(c config.Config) error {
+	sources, err1 := sources()
+	runtimes, err2 := probes()
+	judge, err3 := classifier()
+	notifiers, err4 := h.notifiers(c)
+	launcher, err5 := h.launcher()
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		return err
+	}
+	h.cfg = restart.Config{
+		Stores: h.home.Stores(), Classifier: judge, Sources: sources, Runtimes: runtimes, Launcher: launcher,
+		Notifiers: notifiers, Settings: c.Settings(), Logger: h.log,
+	}
+	if extend := h.shared.env.Extend; extend != nil {
+		if err := extend(&h.cfg); err != nil {
+			return fmt.Errorf("extend the wiring: %w", err)
+		}
+	}
+	return nil
+}
+
+// sources read the identities of roots, by kind.
+func sources() (map[string]witness.Source, error) {
+	git, err := gitcli.New(gitcli.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]witness.Source{config.KindGit: git}, nil
+}
+
+// probes are how the runtimes' modules are found and loaded, by the runtime's name.
+func probes() (map[string]restart.Runtime, error) {
+	py, err := process.NewPython(process.PythonConfig{})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]restart.Runtime{
+		"python": {Modules: python.New(), Planner: process.PythonPlanner{Modules: python.New()}, Prober: py},
+	}, nil
+}
+
+// classifier reads the failure texts of every runtime that there is a package for.
+func classifier() (*classify.Classifier, error) {
+	return classify.New(classify.Config{Runtimes: []classify.Runtime{python.New()}})
+}
+
+// notifiers are those that the config chooses. The terminal is standard error, so that results stay apart from notices.
+func (h *host) notifiers(c config.Config) ([]notify.Notifier, error) {
+	out := []notify.Notifier{}
+	var errs []error
+	for _, n := range c.Notifiers {
+		var one notify.Notifier
+		var err error
+		switch n.Kind {
+		case config.Terminal:
+			stderr := h.shared.env.Stderr
+			one, err = terminal.New(terminal.Config{Out: stderr, Color: isTerminal(stderr) && h.shared.env.get("NO_COLOR") == ""})
+		case config.Log:
+			one, err = lognotify.New(lognotify.Config{Log: h.log})
+		case config.Inbox:
+			one, err = inbox.New(inbox.Config{Dir: n.Dir})
+		}
+		out, errs = append(out, one), append(errs, err)
+	}
+	return out, errors.Join(errs...)
+}
+
+// launcher starts each replacement under a runner of its own, this command tree in a new process, so that the replacement
+// does not end with the healer.
+func (h *host) launcher() (restart.Launcher, error) {
+	runner, err := h.shared.runner()
+	if err != nil {
+		return nil, err
+	}
+	return &process.RunnerLauncher{
+		Command: func(o restart.Order) []string {
+			return append(slices.Clone(runner), "exec", "--launch", o.Launch, "--lineage", o.Key.String(), "--home", h.home.Dir())
+		},
+		Env: h.shared.env.Environ,
+		Log: filepath.Join(h.runsDir(), "runner.log"),
+	}, nil
+}
+
+// runner is the command line by which this tree is reached in a new process.
+func (s *shared) runner() ([]string, error) {
+	if s.env.Runner != nil {
+		return s.env.Runner, nil
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the program that runs replacements: %w", err)
+	}
+	// The first name of the path is the program itself; the rest is where the tree is mounted.
+	return append([]string{exe}, strings.Fields(s.root.CommandPath())[1:]...), nil
+}
+
+// runsDir holds phase files and logs beside the runs.
+func (h *host) runsDir() string { return filepath.Join(h.home.Dir(), "runs") }
+
+func (h *host) healer() (*restart.Healer, error) { return restart.New(h.cfg) }
+
+// managed is the run's side. Signals and the terminal are the program's while it runs.
+func (h *host) managed() (*managed.Host, error) {
+	return managed.New(managed.Config{Stores: h.cfg.Stores, Sources: h.cfg.Sources, Programs: process.Programs{}, Dir: h.runsDir(), Logger: h.log})
+}
+
+func (h *host) updater(cmds update.Commands) (*update.Updater, error) {
+	return update.New(update.Config{Journal: h.cfg.Stores.Journal, Lock: h.cfg.Stores.Lock, Instances: h.cfg.Stores.Instances,
+		Sources: h.cfg.Sources, Commands: cmds, Logger: h.log})
+}
+
+// logger writes to standard error. Below -v it says only what a person has to know.
+func (s *shared) logger(level slog.Level) *slog.Logger {
+	if s.verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(s.env.Stderr, &slog.HandlerOptions{Level: level}))
+}
+
+// use opens everything for one command and closes it afterwards.
+func (s *shared) use(ctx context.Context, level slog.Level, f func(ctx context.Context, h *host, c config.Config) error) error {
+	c, err := s.loadConfig()
+	if err != nil {
+		return err
+	}
+	h, err := s.open(c, level)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	return f(ctx, h, c)
+}
+
+// ask is use for a command that needs the healer.
+func (s *shared) ask(ctx context.Context, level slog.Level, f func(ctx context.Context, h *host, c config.Config, healer *restart.Healer) error) error {
+	return s.use(ctx, level, func(ctx context.Context, h *host, c config.Config) error {
+		healer, err := h.healer()
+		if err != nil {
+			return err
+		}
+		return f(ctx, h, c, healer)
+	})
+}
