@@ -16,7 +16,7 @@ type Settings struct {
 	Quiescence time.Duration
 	// MaxDefer bounds how long a death may wait, 30 min by default.
 	MaxDefer time.Duration
-	// Resurface is after how long an untold failure is shown again, 10 min by default.
+	// Resurface is after how long a run that waits is shown as waiting, 10 min by default.
 	Resurface time.Duration
 	// StormPerEpisode and StormPer30m bound the launches, 12 and 20 by default.
 	StormPerEpisode, StormPer30m int

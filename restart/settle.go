@@ -38,7 +38,7 @@ func (p *pass) settleLaunched(ctx context.Context, rec ledger.Record) error {
 	case p.rang[rec.Launch.Run]:
 		return nil
 	case r.Ended != nil && r.Ended.OK:
-		return p.settleRecord(ctx, rec.Key, ledger.SettleOK, policy.ReplacementOK, "The replacement ended well.")
+		return p.settleRecord(ctx, rec.Key, ledger.SettleOK, policy.ReplacementOK, "")
 	case r.Ended != nil && r.Intent != nil:
 		return p.settleRecord(ctx, rec.Key, ledger.SettleBad, string(r.Intent.Kind), "A person ended the replacement.")
 	case r.Ended != nil:

@@ -28,6 +28,9 @@ func (p *pass) tell(ctx context.Context) error {
 		if rec.Episode != "" && (touched || rowDue(rec)) {
 			episodes[rec.Episode] = true
 		}
+		if age, _ := p.age(rec.First); rec.State == ledger.Deferred && age >= p.h.set.Resurface {
+			errs = append(errs, p.resurface(ctx, rec))
+		}
 		if kind := loud(rec); kind != "" {
 			if _, told := rec.Told[kind]; !told {
 				errs = append(errs, p.escalate(ctx, rec, kind))
@@ -60,6 +63,23 @@ func putBack(r ledger.Record) bool { return r.Launch != nil && r.Launch.Bound !=
 func rowDue(r ledger.Record) bool {
 	_, told := r.Told[notify.KindEpisode]
 	return putBack(r) && !told
+}
+
+// kindWaiting marks a deferral that was shown because it takes long.
+const kindWaiting = "waiting"
+
+// resurface shows, once and without noise, a run that has waited for long: nobody should wonder where it is.
+func (p *pass) resurface(ctx context.Context, rec ledger.Record) error {
+	if _, told := rec.Told[kindWaiting]; told {
+		return nil
+	}
+	d := rec.Facts.Death
+	row := notify.AnswerRow(notify.AnswerFacts{EscalationFacts: notify.EscalationFacts{Project: rec.Project, Lineage: rec.Lineage,
+		Run: d.Run, Name: d.Name, Reason: rec.Reason, Note: rec.Note, At: rec.Changed().Wall, Workspace: d.Workspace}})
+	if err := p.deliver(ctx, row); err != nil {
+		return err
+	}
+	return p.markTold(ctx, rec.Key, kindWaiting)
 }
 
 func (p *pass) escalate(ctx context.Context, rec ledger.Record, kind string) error {

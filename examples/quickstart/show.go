@@ -39,11 +39,14 @@ func (h *host) show(ctx context.Context) error {
 		if e.ID != scout.Episode {
 			continue
 		}
-		files, err := h.home.Reports().GetReport(ctx, e.ID)
-		if err != nil {
-			return err
+		for row, err := range h.home.Updates().Rows(ctx) {
+			if err != nil {
+				return err
+			}
+			if row.ID == e.Update {
+				fmt.Print(report.Build(e, &row, opts).Text(style))
+			}
 		}
-		os.Stdout.Write(files["report.txt"])
 	}
 
 	head("Look around")
