@@ -16,7 +16,7 @@ func New(env Env) *cobra.Command {
 	s := &shared{env: env.withDefaults()}
 	list := &listCommand{shared: s}
 	root := &cobra.Command{
-		Use:   name,
+		Use:   name + " [-a] [-j]",
 		Short: "One free do-over for a run that a code update broke, with evidence",
 		Long: "Mulligan puts a run back once when a code update broke it before it did any work, and shows every other\n" +
 			"failure with its reason. Without a command it lists what was decided, newest first.",
@@ -24,6 +24,7 @@ func New(env Env) *cobra.Command {
 		RunE: s.run(list.run),
 	}
 	list.flags(root)
+	root.SuggestionsMinimumDistance = 2
 	root.PersistentFlags().StringVar(&s.home, "home", "", "state folder `DIR` (default $MULLIGAN_HOME, else the XDG state folder)")
 	root.PersistentFlags().StringVar(&s.config, "config", "", "config `FILE` (default $MULLIGAN_CONFIG, else ./mulligan.yaml, else the defaults)")
 	root.PersistentFlags().BoolVarP(&s.verbose, "verbose", "v", false, "log what goes on to standard error")

@@ -100,7 +100,7 @@ func (e *execCommand) run(c *cobra.Command, args []string) error {
 		return ownFailure(err)
 	}
 	defer h.close()
-	spec, err := e.spec(cfg, h.log, args)
+	spec, err := e.spec(cfg, args)
 	if err != nil {
 		return ownFailure(err)
 	}
@@ -113,7 +113,7 @@ func (e *execCommand) run(c *cobra.Command, args []string) error {
 }
 
 // spec is the run that the flags, the config and the command describe.
-func (e *execCommand) spec(cfg config.Config, log *slog.Logger, args []string) (managed.Spec, error) {
+func (e *execCommand) spec(cfg config.Config, args []string) (managed.Spec, error) {
 	dir, err := e.env.dir()
 	if err != nil {
 		return managed.Spec{}, err
@@ -123,7 +123,7 @@ func (e *execCommand) spec(cfg config.Config, log *slog.Logger, args []string) (
 		return managed.Spec{}, err
 	}
 	if len(roots) == 0 {
-		log.Warn("no root is declared, so this run can never be put back: declare the managed code with --root or in the config")
+		e.warn("no root is declared, so this run can never be put back: declare the managed code with --root or in the config")
 	}
 	workspaces, err := e.shared.workspaces(e.workspaces, cfg)
 	if err != nil {
@@ -138,7 +138,7 @@ func (e *execCommand) spec(cfg config.Config, log *slog.Logger, args []string) (
 	}
 	rt, err := process.Runtime(recipe)
 	if err != nil {
-		log.Warn("the program's interpreter is not known, so the new code can never be tried before a restart", "error", err)
+		e.warn("the new code cannot be tried before a restart, so this run is never put back: %v", err)
 	}
 	if len(e.roots) > 0 && rt != nil {
 		for i := range roots {
@@ -214,11 +214,10 @@ func (e *execCommand) replace(ctx context.Context) error {
 // ended gives on the program's exit code, and says what the program itself could not.
 func (e *execCommand) ended(res managed.Result, err error) error {
 	if res.End.NotStarted && res.Run.Log == "" {
-		fmt.Fprintf(e.env.Stderr, "%s: %s", e.root.CommandPath(), res.End.Tail)
+		e.warn("%s", strings.TrimSpace(string(res.End.Tail)))
 	}
 	if n := len(res.End.Survivors); n > 0 {
-		fmt.Fprintf(e.env.Stderr, "%s: the program has ended, %d of its processes live on: %s\n", e.root.CommandPath(), n,
-			strings.Trim(fmt.Sprint(res.End.Survivors), "[]"))
+		e.warn("the program has ended, %d of its processes live on: %s", n, strings.Trim(fmt.Sprint(res.End.Survivors), "[]"))
 	}
 	if err == nil {
 		return silent(process.ExitCode(res.End.Exit))
@@ -229,4 +228,9 @@ func (e *execCommand) ended(res managed.Result, err error) error {
 	}
 	// It ran, and its end could not be kept: its own exit code is still the truth.
 	return &ExitError{Code: process.ExitCode(res.End.Exit), Err: err}
+}
+
+// warn says something that does not change the exit code.
+func (e *execCommand) warn(format string, args ...any) {
+	fmt.Fprintf(e.env.Stderr, "%s exec: %s\n", e.program(), fmt.Sprintf(format, args...))
 }

@@ -4,19 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/rs/zerolog"
+
 	"github.com/mulligan-dev/mulligan/adapters/config"
 	"github.com/mulligan-dev/mulligan/adapters/files"
+	"github.com/mulligan-dev/mulligan/adapters/folder"
 	"github.com/mulligan-dev/mulligan/adapters/gitcli"
 	"github.com/mulligan-dev/mulligan/adapters/inbox"
 	"github.com/mulligan-dev/mulligan/adapters/lognotify"
 	"github.com/mulligan-dev/mulligan/adapters/process"
+	"github.com/mulligan-dev/mulligan/adapters/pypackage"
 	"github.com/mulligan-dev/mulligan/adapters/terminal"
+	"github.com/mulligan-dev/mulligan/adapters/zlog"
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/classify/python"
 	"github.com/mulligan-dev/mulligan/notify"
@@ -40,11 +46,15 @@ func (s *shared) open(c config.Config, level slog.Level) (*host, error) {
 	if err != nil {
 		return nil, &ExitError{Code: CodeUsage, Err: err}
 	}
+	log, err := s.logger(level)
+	if err != nil {
+		return nil, err
+	}
 	home, err := files.Open(files.Config{Dir: dir})
 	if err != nil {
 		return nil, fmt.Errorf("%w: `%s doctor` looks closer; --home names another state folder", err, s.program())
 	}
-	h := &host{shared: s, home: home, log: s.logger(level)}
+	h := &host{shared: s, home: home, log: log}
 	if err := h.wire(c); err != nil {
 		return nil, errors.Join(err, home.Close())
 	}
@@ -81,11 +91,13 @@ func (h *host) wire(c config.Config) error {
 
 // sources read the identities of roots, by kind.
 func sources() (map[string]witness.Source, error) {
-	git, err := gitcli.New(gitcli.Config{})
-	if err != nil {
+	git, err1 := gitcli.New(gitcli.Config{})
+	pkg, err2 := pypackage.New(pypackage.Config{})
+	dir, err3 := folder.New(folder.Config{})
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
-	return map[string]witness.Source{config.KindGit: git}, nil
+	return map[string]witness.Source{config.KindGit: git, config.KindPackage: pkg, config.KindFolder: dir}, nil
 }
 
 // probes are how the runtimes' modules are found and loaded, by the runtime's name.
@@ -169,12 +181,20 @@ func (h *host) updater(cmds update.Commands) (*update.Updater, error) {
 		Sources: h.cfg.Sources, Commands: cmds, Logger: h.log})
 }
 
-// logger writes to standard error. Below -v it says only what a person has to know.
-func (s *shared) logger(level slog.Level) *slog.Logger {
+// logger writes to standard error: lines for people on a terminal, JSON for whatever collects it elsewhere.
+func (s *shared) logger(level slog.Level) (*slog.Logger, error) {
 	if s.verbose {
 		level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(s.env.Stderr, &slog.HandlerOptions{Level: level}))
+	var out io.Writer = s.env.Stderr
+	if isTerminal(s.env.Stderr) {
+		out = zerolog.ConsoleWriter{Out: s.env.Stderr, TimeFormat: "15:04:05", NoColor: s.env.get("NO_COLOR") != ""}
+	}
+	handler, err := zlog.New(zlog.Config{Out: out, Level: level})
+	if err != nil {
+		return nil, err
+	}
+	return slog.New(handler), nil
 }
 
 // use opens everything for one command and closes it afterwards.
