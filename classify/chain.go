@@ -91,6 +91,9 @@ func (j *judge) group(f *Failure, outer bool, depth int) Verdict {
 			lead = l
 		}
 	}
+	if f.Cut && v.Disposition == Skew {
+		mixed = true // leaves that are not shown cannot agree
+	}
 	if mixed {
 		v = unknown(lead, lead.Family, "mixed_exception_group")
 	}

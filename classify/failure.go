@@ -72,6 +72,8 @@ type Failure struct {
 	ByData bool
 	// Loading says that the failure arose while a unit was being loaded, not while code ran.
 	Loading bool
+	// Startup says that the runtime itself could not start the program it was told to: it asks, and has no frames.
+	Startup bool
 	// Dynamic says that the innermost frame did not write the name itself: it loads what it is told to, as servers and
 	// workers load their application.
 	Dynamic bool

@@ -214,6 +214,11 @@ func (j *judge) missing(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	case workspace:
 		return never(v, WorkspaceImport)
 	case managed:
+		if at.frame < 0 && !f.ByData && !f.Startup {
+			// Nothing says who asked: a line alone may be anybody's.
+			v.Module, v.Symbol = t.module, f.Symbol
+			return unknown(v, TornImport, "asker_not_shown")
+		}
 		family := TornImport
 		if t.native {
 			family = StaleBinding

@@ -115,7 +115,7 @@ func active(line string) bool {
 	l := strings.ToLower(line)
 	for _, w := range [...]string{"exit", "shut", "stop", "terminat", "fail", "died", "dead", "abort", "crash", "giving up",
 		"gave up", "clos", "clean", "bye", "finish", "ended", "unclean", "fatal", "critical", "leaked", "reason:", "kill",
-		"sentry", "uncaught", "unhandled", "not expected", "consumed ", "error"} {
+		"sentry", "waiting up to", "press ctrl", "uncaught", "unhandled", "not expected", "consumed ", "error"} {
 		if strings.Contains(l, w) {
 			return false
 		}
@@ -244,12 +244,20 @@ func speaker(line string, s *scope) (prog, rest string, ok bool) {
 		rest = strings.TrimLeft(l[at:], ": \t")
 		for _, name := range [...]string{word, strings.ReplaceAll(word, "-", "_")} {
 			if r, _ := s.pattern(name); r >= 0 {
-				return name, rest, true
+				return unitOf(name), rest, true
 			}
 		}
 		l = rest
 	}
 	return "", "", false
+}
+
+// unitOf drops the type from the printed name of an exception: "pkg.mod.StateError" speaks for "pkg.mod".
+func unitOf(name string) string {
+	if at := strings.LastIndexByte(name, '.'); at > 0 && at+1 < len(name) && name[at+1] >= 'A' && name[at+1] <= 'Z' && (strings.HasSuffix(name, "Error") || strings.HasSuffix(name, "Exception") || strings.HasSuffix(name, "Mismatch")) {
+		return name[:at]
+	}
+	return name
 }
 
 // survivedWords reports, in lower case, the words of a failure that was handled.

@@ -4,7 +4,8 @@ import "strings"
 
 // wording reads what the product's own messages say about versions: the kind, and for a binding which one.
 func (j *judge) wording(f *Failure, at seat) (Kind, string, int) {
-	m := f.Message
+	// A message says what it has to say in its first line. Behind it stand notes, output and other people's words.
+	m := firstLine(f.Message)
 	if len(m) > 2048 {
 		m = m[:2048]
 	}

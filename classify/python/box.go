@@ -103,7 +103,10 @@ func (p *parser) belowBox(f *classify.Failure, i int) (*classify.Failure, int) {
 		}
 	}
 	if i < len(p.lines) && exceptionLine(p.lines[i]) {
-		return p.exception(f, i)
+		f, i = p.exception(f, i)
+		// What looks like lines is one message, wrapped.
+		f.Message = strings.ReplaceAll(strings.ReplaceAll(f.Message, " \n", " "), "\n", " ")
+		return f, i
 	}
 	f.Cut = true
 	p.finish(f)

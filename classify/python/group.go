@@ -124,5 +124,22 @@ func assemble(own []string, leaves []*classify.Failure, nesting int) *classify.F
 		f = &classify.Failure{}
 	}
 	f.Group = append(f.Group, leaves...)
+	if n, ok := promised(f.Message); ok && n != len(leaves) {
+		f.Cut = true // some leaves are left out or cut off
+	}
 	return f
+}
+
+// promised is the number of leaves that a group's message announces: "could not start (3 sub-exceptions)".
+func promised(m string) (int, bool) {
+	line := firstLine(m)
+	end := strings.LastIndex(line, " sub-exception")
+	if end < 0 {
+		return 0, false
+	}
+	at := strings.LastIndexByte(line[:end], '(')
+	if at < 0 || !digits(line[at+1:end]) {
+		return 0, false
+	}
+	return number(line[at+1 : end]), true
 }

@@ -159,6 +159,11 @@ func noiseHeading(t string) bool {
 	return false
 }
 
+// noiseRest reports what is left of such a line where the head of the text is cut: an object's representation.
+func noiseRest(t string) bool {
+	return strings.HasSuffix(t, ">") && strings.Contains(t, " at 0x") || strings.Contains(t, " exception=") || strings.HasSuffix(t, "never retrieved")
+}
+
 // noise reports whether a failure is one that Python or the program reports and survives. It marks what belongs to it.
 func (p *parser) noise(f *classify.Failure) bool {
 	seen := 0
@@ -170,7 +175,7 @@ func (p *parser) noise(f *classify.Failure) bool {
 			}
 			continue
 		}
-		if noiseHeading(t) {
+		if noiseHeading(t) || i == 0 && noiseRest(t) {
 			p.ignore(i, f.First)
 			if t == "--- Logging error ---" {
 				f.Last = p.callStack(f.Last + 1)

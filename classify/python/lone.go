@@ -23,7 +23,7 @@ func (p *parser) lone(i int) (*classify.Failure, int) {
 
 // runpyFailure reads what the interpreter prints when it cannot start a program.
 func runpyFailure(f *classify.Failure, rest string) {
-	f.Message = rest
+	f.Message, f.Startup = rest, true
 	switch {
 	case strings.HasPrefix(rest, "No module named "):
 		f.Kind = classify.KindMissingModule
@@ -39,7 +39,7 @@ func runpyFailure(f *classify.Failure, rest string) {
 			g.Type, _, g.Message = splitException(strings.TrimSuffix(inner, ")"))
 			if g.Type == "ImportError" || g.Type == "ModuleNotFoundError" {
 				importError(&g)
-				g.First, g.Message = f.First, rest
+				g.First, g.Message, g.Startup = f.First, rest, true
 				*f = g
 			}
 		}

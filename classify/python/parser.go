@@ -280,10 +280,10 @@ func (p *parser) exception(f *classify.Failure, i int) (*classify.Failure, int) 
 		return p.ray(f, i)
 	}
 	i = p.message(f, i)
+	p.finish(f)
 	if last && p.nesting == 0 && cutMessage(f) {
 		f.Cut = true
 	}
-	p.finish(f)
 	return f, i
 }
 

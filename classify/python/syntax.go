@@ -83,7 +83,21 @@ func stops(message, line string, stopped bool) bool {
 	if !strings.HasPrefix(message, "invalid syntax") {
 		return false
 	}
-	return stopped && !strings.HasSuffix(line, ":") && !strings.Contains(line, "#")
+	if strings.Contains(line, "#") || strings.HasSuffix(line, ":") {
+		return false
+	}
+	return stopped || openEnd(line)
+}
+
+// openEnd reports a line that ends where no line of any version can: behind an operator or a keyword that wants more, or
+// with a decorator that nothing follows. Older interpreters put the caret on the last character then.
+func openEnd(line string) bool {
+	for _, end := range [...]string{"=", "+", "-", "*", "/", "%", "&", "<", ">", ".", " import", " and", " or", " not", " in", " is", " if", " else", " from", " as", "@"} {
+		if strings.HasSuffix(line, end) && line != end {
+			return true
+		}
+	}
+	return strings.HasPrefix(line, "@") && dotted(line[1:])
 }
 
 // syntaxFile is the file that a message itself names: "... in file /srv/x.py on line 3", "... (x.py, line 3)".
@@ -118,7 +132,7 @@ func cutMessage(f *classify.Failure) bool {
 		}
 		if strings.HasPrefix(m, whole) {
 			// An open quote or an open path.
-			return strings.Count(m, "'")%2 == 1 || strings.Contains(m, " (") && !strings.Contains(m[strings.Index(m, " ("):], ")") || strings.HasSuffix(m, " from")
+			return f.Kind == classify.KindMissingName && f.Symbol == "" || strings.Count(m, "'")%2 == 1 || strings.Contains(m, " (") && !strings.Contains(m[strings.Index(m, " ("):], ")") || strings.HasSuffix(m, " from")
 		}
 	}
 	return m == ""

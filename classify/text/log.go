@@ -35,15 +35,17 @@ func Read(tail []byte, limit int) *Log {
 		lines, log.Cut = lines[len(lines)-maxLines:], true
 	}
 	for i, l := range lines {
-		lines[i] = stripANSI(lastReturn(l))
+		lines[i] = lastReturn(stripANSI(l))
 	}
-	lines = unwrap(lines)
 	sources := make([]string, len(lines))
+	lines, sources = unwrap(lines, sources)
+	lines, sources = unwrap(lines, sources) // a record in a record
 	// Dress nests: a container runtime wraps what a journal wrapped. Four layers are more than any collector chain adds.
 	for range 4 {
 		if !undress(&lines, &sources) {
 			break
 		}
+		lines, sources = unwrap(lines, sources)
 	}
 	log.Lines, log.sources = gather(lines, sources)
 	log.ignored = make([]bool, len(log.Lines))

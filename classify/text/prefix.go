@@ -8,6 +8,23 @@ type layer func(line string) (n int, source string)
 // The layers in the order of how certain they are.
 var layers = []layer{criPrefix, syslogPrefix, stampPrefix, composePrefix, bracketPrefix, levelPrefix}
 
+const composeLayer = 3
+
+// margin reports that the bar behind a name is not the dress but the margin of an exception group: the lines that open and
+// close the group have a plus in its place.
+func margin(lines []string) bool {
+	for _, l := range lines {
+		at := strings.Index(l, " +-")
+		if at <= 0 {
+			continue
+		}
+		if name := strings.TrimRight(l[:at], " "); name != "" && !strings.ContainsAny(name, " |") {
+			return true
+		}
+	}
+	return false
+}
+
 // undress takes one layer of prefixes off the lines if most of them carry it, and reports whether it did.
 func undress(lines, sources *[]string) bool {
 	full := 0
@@ -19,7 +36,10 @@ func undress(lines, sources *[]string) bool {
 	if full == 0 {
 		return false
 	}
-	for _, match := range layers {
+	for i, match := range layers {
+		if i == composeLayer && margin(*lines) {
+			continue
+		}
 		hits := 0
 		for _, l := range *lines {
 			if n, _ := match(l); n > 0 {
@@ -27,7 +47,7 @@ func undress(lines, sources *[]string) bool {
 			}
 		}
 		// The first line may be cut and a few lines may come from elsewhere, the rest must agree.
-		if hits*10 < full*7 || hits == 0 {
+		if hits == 0 || hits*10 < full*7 && (full > 3 || hits < full-1) {
 			continue
 		}
 		out := (*lines)[:0]
@@ -270,7 +290,7 @@ func common(lines []string) bool {
 			base = l
 		}
 	}
-	if full < 6 {
+	if full < 3 {
 		return false
 	}
 	base = base[:min(len(base), 96)]
@@ -287,7 +307,7 @@ func common(lines []string) bool {
 		}
 		shared = min(shared, n)
 	}
-	if out*10 > full {
+	if out*10 > full || out > 0 && full < 6 {
 		return false
 	}
 	// Only whole words: the prefix ends behind a blank, and is not indentation alone.

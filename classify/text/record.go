@@ -7,36 +7,52 @@ import (
 
 // unwrap opens the envelopes that hold one or more lines of text: JSON records, escaped line feeds of a syslog relay,
 // and key-value records that carry a stack.
-func unwrap(lines []string) []string {
-	out := make([]string, 0, len(lines))
+func unwrap(lines, sources []string) ([]string, []string) {
+	if !enveloped(lines) {
+		return lines, sources
+	}
+	out, src := make([]string, 0, len(lines)), make([]string, 0, len(lines))
 	open := false // the last line of out came from a container record without a line feed
-	for _, l := range lines {
+	for i, l := range lines {
 		t := strings.TrimSpace(l)
+		parts, joins, opens := []string{l}, false, false
 		switch {
 		case strings.HasPrefix(t, "{\"") && strings.HasSuffix(t, "}"):
-			text, ok, whole := record(t)
-			if !ok {
-				out, open = append(out, l), false
-				continue
-			}
-			for i, s := range strings.Split(text, "\n") {
-				s = stripANSI(lastReturn(s))
-				if i == 0 && open && len(out) > 0 {
-					out[len(out)-1] += s
-				} else {
-					out = append(out, s)
+			if text, ok, whole := record(t); ok {
+				parts, joins, opens = strings.Split(text, "\n"), open, !whole
+				for k, s := range parts {
+					parts[k] = lastReturn(stripANSI(s))
 				}
 			}
-			open = !whole
 		case strings.Contains(l, "#012"):
-			out, open = append(out, strings.Split(l, "#012")...), false
+			n, _ := syslogPrefix(l)
+			parts = strings.Split(l[n:], "#012")
+			for k := range parts { // every line looks as if it had been sent alone
+				parts[k] = l[:n] + parts[k]
+			}
 		case strings.Contains(l, `\n  File \"`) && keyValue(t):
-			out, open = append(out, escaped(l)...), false
-		default:
-			out, open = append(out, l), false
+			parts = escaped(l)
+		}
+		if joins && len(out) > 0 {
+			out[len(out)-1] += parts[0]
+			parts = parts[1:]
+		}
+		for _, s := range parts {
+			out, src = append(out, s), append(src, sources[i])
+		}
+		open = opens
+	}
+	return out, src
+}
+
+// enveloped is the cheap test whether any line is worth opening.
+func enveloped(lines []string) bool {
+	for _, l := range lines {
+		if strings.HasPrefix(strings.TrimLeft(l, " "), "{\"") || strings.Contains(l, "#012") || strings.Contains(l, `\n  File \"`) {
+			return true
 		}
 	}
-	return out
+	return false
 }
 
 // record reads a JSON record and returns the text it carries. whole is false where the record is a part of a line.
@@ -55,10 +71,12 @@ func record(l string) (text string, ok, whole bool) {
 		message = first(p, "message", "msg", "event")
 	}
 	stack := stackOf(m, 0)
-	if message == "" && stack == "" {
+	if message == "" && stack == "" && !hasAny(m, "message", "msg", "MESSAGE", "textPayload") {
 		return "", false, false
 	}
-	if level != "" && !strings.Contains(message, "Traceback (most recent call last)") {
+	// The level tells a failure that is reported from one that kills. A record that holds one line of many has none worth
+	// telling: every line of a stream is of one level.
+	if level != "" && (stack != "" || !strings.EqualFold(level, "error") && leading(message)) {
 		b.WriteString(strings.ToUpper(level))
 		b.WriteByte(' ')
 	}
@@ -78,6 +96,24 @@ func first(m map[string]any, names ...string) string {
 		}
 	}
 	return ""
+}
+
+func hasAny(m map[string]any, names ...string) bool {
+	for _, n := range names {
+		if _, ok := m[n]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// leading reports a message that begins a log entry, and is not a line of a traceback.
+func leading(m string) bool {
+	if m == "" || m[0] == ' ' || m[0] == '\t' || m[0] == '|' || strings.HasPrefix(m, "Traceback (most recent") {
+		return false
+	}
+	word, _, _ := strings.Cut(m, ":")
+	return strings.Contains(word, " ") || !strings.Contains(m, ": ") || strings.ToLower(word) == word
 }
 
 // stackOf finds the stack that loggers put into a field of its own. Output of a tool in any other field is not one.
