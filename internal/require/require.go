@@ -7,6 +7,7 @@
 package require
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"testing"
@@ -19,9 +20,26 @@ func Program(t testing.TB, name, hint string) string {
 	if err == nil {
 		return at
 	}
-	if os.Getenv("MULLIGAN_REQUIRE") == "all" {
-		t.Fatalf("%s is not installed and MULLIGAN_REQUIRE=all; get it with: %s", name, hint)
-	}
-	t.Skipf("%s is not installed; get it with: %s", name, hint)
+	missing(t, hint, fmt.Sprintf("%s is not installed", name))
 	return ""
+}
+
+// missing skips, or fails where nothing may be skipped.
+func missing(t testing.TB, hint, what string) {
+	t.Helper()
+	if os.Getenv("MULLIGAN_REQUIRE") == "all" {
+		t.Fatalf("%s, and MULLIGAN_REQUIRE=all; get it with: %s", what, hint)
+	}
+	t.Skipf("%s; get it with: %s", what, hint)
+}
+
+// Works is Program for one that must also be able to do something: the command has to succeed.
+func Works(t testing.TB, hint, name string, args ...string) {
+	t.Helper()
+	Program(t, name, hint)
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err == nil {
+		return
+	}
+	missing(t, hint, fmt.Sprintf("%s %v does not work (%v: %s)", name, args, err, out))
 }
