@@ -102,6 +102,9 @@ func id(kind, readable string, whole ...string) string {
 	return kind + "-" + readable + "-" + digest
 }
 
+// Own reports that the episode is one lineage's own: nothing is known of an update that broke it.
+func (e Episode) Own() bool { return strings.HasPrefix(e.ID, "l-") }
+
 // slug is s in lower-case letters, digits and single dashes, at most limit bytes.
 func slug(s string, limit int) string {
 	var b strings.Builder

@@ -73,6 +73,8 @@ func TestNoAccidentalMeeting(t *testing.T) {
 		"row in upper case": {Update: "A-B"},
 		"lineage":           {Lineage: key("web", "a-b")},
 		"lineage elsewhere": {Lineage: key("api", "a-b")},
+		"lineage spaced":    {Lineage: key("we b", "a-b")},
+		"lineage dashed":    {Lineage: key("we-b", "a-b")},
 		"lineage shifted":   {Lineage: key("web-a", "b")},
 		"nothing":           {},
 		"short commit":      {Root: root("acme", "/srv/one/acme"), Culprit: &witness.Culprit{Commit: "4f1e2d3"}},

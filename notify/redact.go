@@ -41,7 +41,7 @@ type redactor struct {
 	lineTo, wordTo, equals int
 }
 
-// hide replaces in[from:to], and goes on after it. A placeholder that stands there stays as it is.
+// hide replaces in[from:to], and goes on after it.
 func (r *redactor) hide(from, to int) {
 	if from < r.done {
 		from = r.done
@@ -50,12 +50,9 @@ func (r *redactor) hide(from, to int) {
 		r.i = max(r.i+1, to)
 		return
 	}
-	if r.in[from:to] != Placeholder {
-		r.out.WriteString(r.in[r.done:from])
-		r.out.WriteString(Placeholder)
-		r.done = to
-	}
-	r.i = to
+	r.out.WriteString(r.in[r.done:from])
+	r.out.WriteString(Placeholder)
+	r.done, r.i = to, to
 }
 
 // match tries everything that can begin or be decided at in[i], and reports whether it moved on.

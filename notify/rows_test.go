@@ -20,7 +20,7 @@ var noon = time.Date(2026, 3, 9, 12, 0, 0, 0, time.UTC)
 
 func agentNamed(i int, name string) notify.Agent {
 	return notify.Agent{
-		Project: "web", Lineage: fmt.Sprintf("lin-%d", i), Name: name, At: noon.Add(time.Duration(i) * time.Second),
+		Project: "web", Lineage: fmt.Sprintf("lin-%d", 9-i), Name: name, At: noon.Add(time.Duration(i) * time.Second),
 		Exception: "ImportError", Message: "ImportError: cannot import name 'Frame'", Now: "running again since 12:00",
 	}
 }
@@ -229,12 +229,13 @@ func TestBuildersRedact(t *testing.T) {
 	for _, r := range []notify.Row{
 		notify.EpisodeRow(notify.EpisodeFacts{ID: "x", Root: s, Commit: s, Subject: s, Agents: []notify.Agent{{Name: s, Exception: s, Message: s, Now: s}, {Lineage: s}}}),
 		notify.Escalation(e), notify.AnswerRow(notify.AnswerFacts{EscalationFacts: e}), notify.PauseRow(notify.PauseFacts{Reason: s, Note: s}),
+		notify.Escalation(notify.EscalationFacts{Reason: s}), {Title: notify.Reason(s).Title + notify.Reason(s).Text},
 	} {
 		text := r.Title
 		for _, n := range r.Notes {
 			text += n.Text
 		}
-		if strings.Contains(text, "ghp_") || strings.Contains(text, "\x1b") {
+		if strings.Contains(text, "0123456789abcdefghij") || strings.Contains(text, "\x1b") {
 			t.Errorf("shown as it came: %q", text)
 		}
 	}
@@ -297,6 +298,14 @@ func TestMergeLosesNothing(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestMergeKeepsKeysApart(t *testing.T) {
+	t.Parallel()
+	held, came := notify.Row{Key: "a", Title: "x", Notes: []notify.Note{{ID: "n", Text: "x"}}}, notify.Row{Key: "b", Title: "y", Toast: true}
+	if d := cmp.Diff(came, notify.Merge(held, came)); d != "" {
+		t.Errorf("rows of two keys were combined: %s", d)
+	}
 }
 
 func TestReasons(t *testing.T) {

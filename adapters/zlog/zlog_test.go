@@ -94,7 +94,7 @@ func TestDerivedHandlersAreApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := slog.New(h).With("a", 1).WithGroup("g").With("b", 2)
+	base := slog.New(h).With("a", 1).WithGroup("g").With("b", 2).With("b2", 2).With("b3", 2)
 	one, two := base.With("c", 3), base.With("d", 4)
 	one.Info("x")
 	two.Info("y")
@@ -102,7 +102,22 @@ func TestDerivedHandlersAreApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(all[0]["g"], all[1]["g"], all[0]["a"]); got != "map[b:2 c:3] map[b:2 d:4] 1" {
+	if got := fmt.Sprint(all[0]["g"], all[1]["g"], all[0]["a"]); got != "map[b:2 b2:2 b3:2 c:3] map[b:2 b2:2 b3:2 d:4] 1" {
+		t.Error(got)
+	}
+}
+
+// TestEmptyGroupsAreLeftOut nests them, which slogtest does not.
+func TestEmptyGroupsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	h, err := zlog.New(zlog.Config{Out: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := slog.Group("empty", slog.Attr{Key: "in", Value: slog.GroupValue()})
+	slog.New(h.WithAttrs([]slog.Attr{empty})).WithGroup("open").Info("m", empty)
+	if got := out.String(); strings.Contains(got, "empty") || strings.Contains(got, "open") {
 		t.Error(got)
 	}
 }

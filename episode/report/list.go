@@ -17,7 +17,7 @@ type List struct {
 	// Damaged are records that cannot be used; they stand first, because a person has to look.
 	Damaged  []string  `json:"damaged,omitempty"`
 	Episodes []Section `json:"episodes"`
-	// NoEpisode are the answers, and the records that have no episode or none yet.
+	// NoEpisode are the answers, the records that have no episode yet, and those whose episode is their own alone.
 	NoEpisode []Line `json:"no_episode,omitempty"`
 }
 
@@ -37,6 +37,8 @@ type Line struct {
 	Project string `json:"project"`
 	Lineage string `json:"lineage"`
 	Run     string `json:"run"`
+	// Episode is the record's, empty for an answer and for a record that has none yet.
+	Episode string `json:"episode,omitempty"`
 	// State is empty for an answer.
 	State  string `json:"state,omitempty"`
 	Reason string `json:"reason,omitempty"`
@@ -59,11 +61,11 @@ func BuildList(records []ledger.Record, answers []ledger.Answer, damaged []*ledg
 			lines = append(lines, Line{
 				Name: name(m), Project: line(m.Project), Lineage: line(m.Lineage), Run: line(m.Facts.Death.Run),
 				State: line(string(m.State)), Reason: line(m.Reason), Died: m.Facts.Death.At.String(), Clock: o.clock(m.Facts.Death.At),
-				Now: Now(m, o), order: m.Changed().Wall,
+				Episode: m.Episode, Now: Now(m, o), order: m.Changed().Wall,
 			})
 		}
-		if e.ID == "" {
-			l.NoEpisode = lines
+		if e.ID == "" || e.Own() {
+			l.NoEpisode = append(l.NoEpisode, lines...)
 			continue
 		}
 		l.Episodes = append(l.Episodes, Section{

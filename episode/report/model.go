@@ -97,7 +97,7 @@ func Build(e episode.Episode, row *journal.Row, o Options) Report {
 	r := Report{
 		Schema: Schema, Episode: e.ID, Counts: e.Counts, Changed: e.Changed.String(),
 		Headline: headline(e), Update: update(e, row, o), Witnesses: witnesses(e),
-		Why: why(e.Counts),
+		Why: why(e),
 		Prevention: "Run updates as `" + o.program() + " swap -- CMD`: it waits for its turn, keeps restarts back while" +
 			" the code changes, and leaves proof of what changed.",
 	}
@@ -143,6 +143,8 @@ func headline(e episode.Episode) string {
 	switch root := line(e.Root); {
 	case e.ID == "":
 		s += " without an episode"
+	case e.Own():
+		s += " broke, and no update is known to have done it"
 	case root != "":
 		s += " hit by an update of " + root
 	default:
@@ -214,8 +216,12 @@ func witnesses(e episode.Episode) []Witness {
 }
 
 // why is the rule that was applied, in the words of somebody who never read the design.
-func why(c episode.Counts) string {
+func why(e episode.Episode) string {
 	var s []string
+	c := e.Counts
+	if e.Own() {
+		s = append(s, "The failure text looks like an update's doing, but nothing proves that the code changed under the run.")
+	}
 	if c.PutBack() > 0 {
 		s = append(s, "The code was replaced under the running agents, and they ended before they had done any work."+
 			" Each is put back once, under its own name and unchanged, after a trial has shown that the new code loads.")

@@ -85,8 +85,10 @@ func theList() report.List {
 	loose.Episode = ""
 	other := agent("lin-h", "agent🙂", oldRev, ledger.Declined, "no_update_witness", clock(1, 0))
 	other.Episode, other.Project, other.Facts.Witnesses = "q-1-lib-00000000", "api", nil
+	alone := agent("lin-i", "soloist", oldRev, ledger.Declined, "no_update_witness", clock(3, 0))
+	alone.Episode, alone.Facts.Witnesses = "l-web-lin-i-00000000", nil
 	damaged := []*ledger.DamageError{{Path: "ledger/web__lin-z.json", Why: "the checksum does not match"}}
-	return report.BuildList(append(records, loose, other), answers(), damaged, options())
+	return report.BuildList(append(records, loose, other, alone), answers(), damaged, options())
 }
 
 // TestWidthIsKept holds the promise that text fits: only lines that a person pastes may be longer.
@@ -94,7 +96,8 @@ func TestWidthIsKept(t *testing.T) {
 	t.Parallel()
 	for _, width := range []int{40, 57, 80, 120, 200} {
 		s := report.Style{Width: width}
-		texts := []string{theReport(t).Text(s), theList().Text(s)}
+		long := agent("lin-l", strings.Repeat("翻訳", 50)+"x", oldRev, ledger.Launched, "relaunch", clock(2, 0))
+		texts := []string{report.BuildCard(long, options()).Text(s), report.BuildList([]ledger.Record{long}, nil, nil, options()).Text(s), theReport(t).Text(s), theList().Text(s)}
 		for _, m := range story() {
 			m.Facts.Death.Workspace, m.Facts.Death.Log, m.Evidence = "", "", ""
 			if m.State == ledger.Declined || m.State == ledger.SettledFailed {
@@ -156,6 +159,21 @@ func TestNothingForeignActs(t *testing.T) {
 		if !strings.HasPrefix(l, "  - ") && strings.Contains(l, "<b>") {
 			t.Errorf("HTML gets through the Markdown: %s", l)
 		}
+	}
+}
+
+// TestAnEpisodeOfOneIsNoUpdate holds that nothing is said of an update where none is known.
+func TestAnEpisodeOfOneIsNoUpdate(t *testing.T) {
+	t.Parallel()
+	m := agent("lin-i", "soloist", oldRev, ledger.Declined, "no_update_witness", clock(3, 0))
+	m.Episode, m.Facts.Witnesses = "l-web-lin-i-00000000", nil
+	r := report.Build(episode.Group([]ledger.Record{m})[0], nil, options())
+	if want := "1 agent broke, and no update is known to have done it: 1 left alone"; r.Headline != want {
+		t.Errorf("headline %q, want %q", r.Headline, want)
+	}
+	l := report.BuildList([]ledger.Record{m}, nil, nil, options())
+	if len(l.Episodes) != 0 || len(l.NoEpisode) != 1 || l.NoEpisode[0].Episode != m.Episode {
+		t.Errorf("the list is %+v", l)
 	}
 }
 
