@@ -39,9 +39,13 @@ func (p Phase) BeforeWork() bool { return p == Booting || p == Waiting || p == P
 // AfterWork reports whether the model turn began.
 func (p Phase) AfterWork() bool { return p == ProviderRunning || p == ProviderDone || p == Finalizing }
 
-// High is the higher of two marks. Unknown is higher than all: a mark that cannot be read is never lowered.
+// High is the higher of two marks. Unknown is higher than all, and so is what is no phase, the empty one among them: a
+// mark that cannot be read is never lowered.
 func High(a, b Phase) Phase {
-	if b.rank() > a.rank() {
+	switch {
+	case a.rank() == len(All) || b.rank() == len(All):
+		return UnknownPhase
+	case b.rank() > a.rank():
 		return b
 	}
 	return a
