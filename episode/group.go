@@ -171,7 +171,7 @@ func (e *Episode) root() string {
 // span finds the identity range over the members: identities have no order of their own, so the members' times give
 // it.
 func (e *Episode) span(clock timeline) {
-	var first, last time.Time
+	var first time.Time
 	boots := map[string]bool{}
 	for _, r := range e.Members {
 		from, to := change(r.Facts, e.Root)
@@ -182,9 +182,7 @@ func (e *Episode) span(clock timeline) {
 			}
 		}
 		if to != "" {
-			if t := clock.at(r.Facts.Death.At); e.To == "" || !t.Before(last) {
-				e.To, last = to, t
-			}
+			e.To = to // the members stand in the order of their deaths
 		}
 	}
 	e.Boots = len(boots)

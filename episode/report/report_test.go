@@ -208,7 +208,7 @@ func TestWaitingNamesItsEnd(t *testing.T) {
 func TestWidth(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]int{
-		"": 0, "abc": 3, "é": 1, "e\u0301": 1, "翻訳": 4, "ｆｕｌｌ": 8, "한글": 4, "🙂": 2, "↻ a": 3, "•": 1, "→": 1, "…": 1, "\u200b": 0, "日本a": 5,
+		"": 0, "abc": 3, "é": 1, "e\u0301": 1, "翻訳": 4, "かな": 4, "ｆｕｌｌ": 8, "한글": 4, "🙂": 2, "↻ a": 3, "•": 1, "→": 1, "…": 1, "\u200b": 0, "日本a": 5,
 	} {
 		if got := report.Width(s); got != want {
 			t.Errorf("Width(%q) = %d, want %d", s, got, want)
