@@ -85,19 +85,28 @@ func (c *Classifier) classify(in Input) Verdict {
 		if f != nil {
 			log.Ignore(f.First, f.Last+1)
 		}
-		return terminal(in, log, s, f != nil)
+		return c.terminal(in, log, s, f != nil)
 	}
 	switch fate, r := after(log, f.Last+1); fate {
 	case endedOtherwise:
 		return Verdict{Disposition: Never, Family: NoFamily, Reason: r, Exception: f.Type}
 	case wentOn:
 		log.Ignore(f.First, f.Last+1)
-		v := terminal(in, log, s, true)
+		v := c.terminal(in, log, s, true)
 		v.Exception = f.Type
 		return v
 	}
 	j := &judge{scope: s, log: gatherEvidence(log, f)}
 	v := j.decide(f, true, 0)
+	if v.Disposition == Skew && f.Line < f.Last {
+		// The lines taken for the rest of the message may be what the run said after it.
+		switch fate, r := after(log, f.Line+1); fate {
+		case endedOtherwise:
+			return never(v, r)
+		case wentOn:
+			return unknown(v, v.Family, "survived_failure")
+		}
+	}
 	v.Runtime = rt.Name()
 	return v
 }

@@ -36,6 +36,9 @@ func exitVerdict(e Exit, log *text.Log, f *Failure) (Verdict, bool) {
 	switch signal {
 	case "SIGKILL", "SIGTERM":
 		v.Reason = whoKilled(log)
+	case "SIGABRT":
+		v.Reason = whoKilled(log)
+		return v, v.Reason == Timeout
 	case "SIGINT", "SIGHUP", "SIGQUIT", "SIGPIPE", "SIGUSR1", "SIGUSR2", "SIGSTOP", "SIGALRM":
 		v.Reason = Killed
 	case "SIGXCPU", "TIMEOUT":

@@ -93,8 +93,9 @@ type Failure struct {
 	// Group holds the leaves where several failures ended the process together.
 	Group []*Failure
 
-	// First and Last are the lines of the log that hold the failure and whatever belongs to it.
-	First, Last int
+	// First and Last are the lines of the log that hold the failure and whatever belongs to it, Line the one with its type
+	// and the beginning of its message.
+	First, Line, Last int
 }
 
 // Origin is what a runtime knows about a file from its path alone.

@@ -139,7 +139,11 @@ func (j *judge) about(f *Failure) target {
 		case workspace:
 			return target{workspace, f.Module, -1, false, false}
 		case managed:
-			if f.Module != "" && owns(j.roots[root].Modules, f.Module) {
+			if path == f.File && f.Module != "" {
+				if !owns(j.roots[root].Modules, f.Module) {
+					// The file is the product's and shadows somebody else's module.
+					return target{packaged, f.Module, -1, false, false}
+				}
 				module = f.Module
 			}
 			return target{managed, module, root, nativeFile(path), false}
@@ -412,10 +416,14 @@ func (j *judge) unreadable(v Verdict, f *Failure, st *stack, at seat) Verdict {
 
 // worded judges by what the message says.
 func (j *judge) worded(v Verdict, f *Failure, st *stack, at seat) Verdict {
-	if r := neverByType(f); r != "" {
-		return never(v, r)
-	}
 	kind, module, root := j.wording(f, at)
+	if r := neverByType(f); r != "" {
+		// The product may give its own exception a name that clients use as well; then what it says counts.
+		own, _ := j.pattern(f.TypeModule)
+		if r != ProviderError || own < 0 || kind != KindWire && kind != KindNewerData && kind != KindBinding {
+			return never(v, r)
+		}
+	}
 	family := NoFamily
 	switch kind {
 	case KindBinding:

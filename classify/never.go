@@ -142,9 +142,9 @@ func neverByType(f *Failure) Reason {
 // statusReason reads the status that a provider's answer carries, in lower case.
 func statusReason(m string) Reason {
 	switch {
-	case says(m, "error code: 429", "status 429", "status code 429", "statuscode.resource_exhausted", "429 too many", "rate_limit", "rate limit", "insufficient_quota", "throttlingexception", "quota"):
+	case strings.HasPrefix(m, "429"), says(m, "error 429", "error code: 429", "status 429", "status code 429", "statuscode.resource_exhausted", "429 too many", "rate_limit", "rate limit", "insufficient_quota", "throttlingexception", "quota"):
 		return RateLimit
-	case says(m, "error code: 401", "error code: 403", "status 401", "status code 401", "401 unauthorized", "403 forbidden", "'401 ", "'403 ", "status code 403",
+	case strings.HasPrefix(m, "401"), strings.HasPrefix(m, "403"), says(m, "error 401", "error 403", "error code: 401", "error code: 403", "status 401", "status code 401", "401 unauthorized", "403 forbidden", "'401 ", "'403 ", "status code 403",
 		"statuscode.unauthenticated", "statuscode.permission_denied", "expiredtoken", "invalidclienttokenid", "accessdenied", "authentication_error", "invalid api key", "api key not valid", "unrecognizedclient"):
 		return Auth
 	case says(m, "statuscode.deadline_exceeded"):
@@ -173,7 +173,9 @@ func neverByMessage(f *Failure, s *scope) Reason {
 	switch {
 	case says(m, "no space left on device", "disk quota exceeded", "database or disk is full"):
 		return DiskFull
-	case says(m, "out of memory", "cannot allocate memory", "failed to map segment from shared object", "paging file is too small", "unable to allocate"):
+	case says(m, "out of memory", "cannot allocate memory", "paging file is too small", "unable to allocate"):
+		return OOM
+	case says(m, "failed to map segment from shared object") && !says(m, "not permitted", "permission denied"):
 		return OOM
 	case says(m, "rate limit", "rate_limit", "too many requests", "error code: 429", "insufficient_quota"):
 		return RateLimit

@@ -223,7 +223,14 @@ func bindingStem(name string) string {
 			name = name[:i]
 		}
 	}
-	return name
+	// "libcore.2.dylib" carries the number before its ending.
+	for {
+		at := strings.LastIndexByte(name, '.')
+		if at <= 0 || strings.Trim(name[at+1:], "0123456789") != "" {
+			return name
+		}
+		name = name[:at]
+	}
 }
 
 func baseName(p string) string {

@@ -15,3 +15,10 @@ type Runtime interface {
 	// searches, empty if it would be none. The path has forward slashes and no leading one.
 	Module(path string) string
 }
+
+// StatementReader is what a [Runtime] may implement besides: programs that catch what kills them print its message in a
+// line of their own.
+type StatementReader interface {
+	// Statement reads the failure whose message stands in a line, nil if there is none.
+	Statement(line string) *Failure
+}

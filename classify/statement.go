@@ -26,10 +26,10 @@ var phrases = []struct {
 }{
 	{OOM, []string{"out of memory", "oom-kill", "oomkilled", "oom killer", "result 'oom", "cannot allocate memory", "std::bad_alloc", "memory limit exceeded"}},
 	{DiskFull, []string{"no space left on device", "disk quota exceeded", "disk is full", "enospc"}},
-	{Timeout, []string{"time limit", "timed out", "deadline exceeded", "deadlineexceeded", "result 'timeout'", "walltime", "wall clock limit", "exceeded its budget of", "took too long", "timeout exceeded", "timeout reached", "timeout expired"}},
+	{Timeout, []string{"time limit", "timed out", "deadline exceeded", "deadlineexceeded", "result 'timeout'", "walltime", "wall clock limit", "exceeded its budget of", "took too long", "exceeded its deadline", "deadline reached", "watchdog timeout", "timeout exceeded", "timeout reached", "timeout expired"}},
 	{Killed, []string{"cancelled by", "canceled by", "dismissed", "terminated by", "stopped by user", "interrupted by", "aborted by user", "killed by", "received sigterm", "received sigint", "received sigkill", "signal 15", "signal 9", "sigkill", "code=killed", "signal: killed", "signal: terminated", "shutdown requested", "stop requested", "stopped on request", "user requested", "terminating on request", "keyboardinterrupt"}},
 	{RateLimit, []string{"rate limit", "rate_limit", "ratelimit", "too many requests", "error code: 429", "http 429", "status 429", "insufficient_quota", "quota exceeded", "usage limit", "throttl"}},
-	{Auth, []string{"invalid api key", "invalid x-api-key", "authentication_error", "authentication failed", "unauthorized", "error code: 401", "http 401", "status 401", "error code: 403", "token expired", "token has expired", "not logged in", "credentials have expired", "permission_error"}},
+	{Auth, []string{"invalid api key", "invalid x-api-key", "api_key is not set", "api key is not set", "api key not set", "no api key", "missing api key", "authentication_error", "authentication failed", "unauthorized", "error code: 401", "http 401", "status 401", "error code: 403", "token expired", "token has expired", "not logged in", "credentials have expired", "permission_error"}},
 	{ProviderError, []string{"overloaded", "error code: 5", "http 500", "http 502", "http 503", "http 529", "status 503", "service unavailable", "bad gateway", "internal server error", "context_length_exceeded", "prompt is too long", "context window", "model is overloaded"}},
 	{DirectiveError, []string{"unknown directive", "invalid directive", "template error"}},
 }
@@ -67,6 +67,8 @@ func testSummary(l string) bool {
 	case strings.HasPrefix(t, "failed (errors="), strings.HasPrefix(t, "failed (failures="), strings.HasPrefix(t, "failed (unexpected successes="):
 		return true
 	case strings.HasPrefix(t, "ran ") && strings.Contains(t, " test") && strings.Contains(t, " in "):
+		return true
+	case strings.HasPrefix(t, "***test failed***"), strings.HasPrefix(t, "internalerror>"):
 		return true
 	case strings.HasPrefix(t, "no tests ran in "), strings.HasPrefix(t, "evaluation failed :("):
 		return true
@@ -142,7 +144,7 @@ func leveled(line string) bool {
 }
 
 // terminal judges a log without a deciding exception: by the run's last statement, else not at all.
-func terminal(in Input, log *text.Log, s *scope, survived bool) Verdict {
+func (c *Classifier) terminal(in Input, log *text.Log, s *scope, survived bool) Verdict {
 	v := Verdict{Disposition: Unknown, Family: NoFamily, Reason: "no_update_signature"}
 	seen := 0
 	last := ""
@@ -174,7 +176,7 @@ func terminal(in Input, log *text.Log, s *scope, survived bool) Verdict {
 		v.Reason = "survived_failure"
 		return v
 	}
-	return statement(last, s, v)
+	return c.statement(last, s, v)
 }
 
 // crashSignal reports an exit by a signal that the process itself raised.
@@ -196,7 +198,7 @@ func goingDown(line string) bool {
 }
 
 // statement judges the one line with which a program ended itself: "prog: error: why".
-func statement(line string, s *scope, v Verdict) Verdict {
+func (c *Classifier) statement(line string, s *scope, v Verdict) Verdict {
 	l := strings.ToLower(line)
 	for _, w := range [...]string{"unrecognized arguments", "unrecognised arguments", "no such option", "unknown option", "unrecognized option", "invalid choice", "unknown command", "the following arguments are required"} {
 		if strings.Contains(l, w) {
@@ -229,7 +231,29 @@ func statement(line string, s *scope, v Verdict) Verdict {
 		v.Module = prog
 		return unknown(v, WireSchema, "schema_drift_direction_unclear")
 	}
+	if !final(l) {
+		return v
+	}
+	for _, r := range c.runtimes {
+		reader, ok := r.(StatementReader)
+		if !ok {
+			continue
+		}
+		if f := reader.Statement(rest); f != nil {
+			s.module = r.Module
+			f.Startup = true // the program itself says what it lacked
+			v = j.single(f, true)
+			v.Runtime = r.Name()
+			return v
+		}
+	}
 	return v
+}
+
+// final reports a line, in lower case, that says that the program cannot go on.
+func final(l string) bool {
+	return says(l, "fatal", "critical", ": error:", "cannot start", "could not start", "can't start", "failed to start", "unable to start", "giving up",
+		"aborting", "exiting", "cannot continue", "startup failed", "boot failed")
 }
 
 // speaker finds the managed program or logger that a line names as its author, and what it says.

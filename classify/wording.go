@@ -112,14 +112,14 @@ func data(m, typ string) Kind {
 	if says(m, "unsupported pickle protocol") {
 		return KindNewerData
 	}
-	noun := says(m, "schema", "format", "layout", "database", "ledger", "manifest", "snapshot", "state file", "journal", "checkpoint", "store version", "file version", "revision") ||
+	noun := says(m, "schema", "format", "layout", "database", "ledger", "manifest", "snapshot", "state file", "journal", "checkpoint", "store version", "file version", "revision", "user_version") ||
 		says(typ, "schema", "format")
 	if noun && says(m, "newer than", "from the future", "too new", "more recent than", "ahead of") {
 		if !says(m, "code is newer", "binary is newer") {
 			return KindNewerData
 		}
 	}
-	if noun && says(m, "version", "schema", "format", "layout", "revision") && says(m, "unsupported", "not supported", "unknown", "mismatch", "expected", "supports", "supported",
+	if noun && versioned(m) && says(m, "unsupported", "not supported", "unknown", "mismatch", "expected", "supports", "supported",
 		"known", "knows", "understands", "cannot read", "can't read", "refus", "incompatible", "unrecognized", "older than", "too old") {
 		if k := compare(m); k != KindOther {
 			return k
@@ -131,6 +131,28 @@ func data(m, typ string) Kind {
 		return KindUnclearData
 	}
 	return KindOther
+}
+
+// versioned reports that a number in the message is a version: it stands right behind a word for one.
+func versioned(m string) bool {
+	if says(m, "version mismatch", "schema mismatch", "format mismatch", "layout mismatch", "revision mismatch") {
+		return true
+	}
+	near := 0
+	for w := range strings.FieldsFuncSeq(m, func(r rune) bool { return r != '_' && r != '.' && (r < '0' || r > '9') && (r < 'a' || r > 'z') }) {
+		w = strings.Trim(w, ".")
+		switch {
+		case says(w, "version", "schema", "format", "layout", "revision") || w == "rev":
+			near = 3
+		case near > 0 && strings.Trim(strings.TrimPrefix(w, "v"), "0123456789") == "" && w != "v" && w != "":
+			return true
+		case near > 0 && (w == "v" || w == "is" || w == "number" || w == "no" || w == "of" || w == "at" || w == "has" || w == "version" || w == "expected"):
+			near--
+		default:
+			near = 0
+		}
+	}
+	return false
 }
 
 // compare finds the version of the data and the versions that the code knows in a message and says which is newer.

@@ -29,7 +29,7 @@ func (p *parser) groupAt(i int) (*classify.Failure, int) {
 	if f == nil {
 		return nil, i + 1
 	}
-	f.First, f.Last = i, end-1
+	f.First, f.Line, f.Last = i, -1, end-1
 	return f, end
 }
 

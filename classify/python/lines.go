@@ -151,7 +151,7 @@ func heading(l string) bool {
 func noiseHeading(t string) bool {
 	for _, w := range [...]string{"Exception ignored ", "Exception ignored:", "Task exception was never retrieved", "Future exception was never retrieved",
 		"exception was never retrieved", "Exception in callback ", "--- Logging error ---", "Error in atexit._run_exitfuncs:", "Error in sys.excepthook:",
-		"Exception ignored in", "Error in sys.exitfunc:", "Exception in default exception handler"} {
+		"```", "Exception ignored in", "Error in sys.exitfunc:", "Exception in default exception handler"} {
 		if strings.HasPrefix(t, w) || len(w) > 24 && strings.Contains(t, w) {
 			return true
 		}
@@ -177,6 +177,9 @@ func (p *parser) noise(f *classify.Failure) bool {
 		}
 		if noiseHeading(t) || i == 0 && noiseRest(t) {
 			p.ignore(i, f.First)
+			if strings.HasPrefix(t, "```") {
+				f.Last = p.fence(f.Last)
+			}
 			if t == "--- Logging error ---" {
 				f.Last = p.callStack(f.Last + 1)
 			}
@@ -192,6 +195,17 @@ func (p *parser) noise(f *classify.Failure) bool {
 		seen++
 	}
 	return false
+}
+
+// fence skips to the line that closes a quotation.
+func (p *parser) fence(i int) int {
+	for j := i; j < len(p.lines); j++ {
+		if strings.HasPrefix(strings.TrimSpace(p.lines[j]), "```") {
+			p.ignore(i, j+1)
+			return j
+		}
+	}
+	return i
 }
 
 // callStack skips what the logging module prints behind its own error.
@@ -213,13 +227,13 @@ func (p *parser) callStack(i int) int {
 
 // survivedHeading reports a log line that introduces a traceback as something handled.
 func survivedHeading(l string, uncaught bool) bool {
-	if !looksLogged(l) && !strings.Contains(l, " - ") && !strings.HasSuffix(l, ":") {
+	if uncaught && !strings.HasSuffix(l, ":") {
 		return false
 	}
 	head := l[:min(len(l), 100)]
 	t := strings.ToLower(l)
 	for _, w := range [...]string{"WARN", "INFO", "DEBUG", "[info]", "[warn", "[debug]", "level=warn", "level=info", "level=debug"} {
-		if strings.Contains(head, w) && !strings.Contains(head, "ERROR") && !strings.Contains(head, "CRITICAL") && troubled(t) && !uncaught {
+		if strings.Contains(head, w) && !strings.Contains(head, "ERROR") && !strings.Contains(head, "CRITICAL") && troubled(t) {
 			return true
 		}
 	}

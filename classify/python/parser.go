@@ -96,11 +96,17 @@ func (p *parser) at(i int) (*classify.Failure, int) {
 		f, next = p.fatal(i)
 	case p.headless(i):
 		f, next = p.traceback(i, true)
+		if i > 0 && f.Kind != classify.KindTorn && f.Kind != classify.KindSyntax {
+			f = nil // frames in the middle of a log that no header opens are not a death
+		}
 	case loneException(l):
 		f, next = p.lone(i)
 	}
 	if f != nil {
 		f.First, f.Last = min(f.First, i), next-1
+		if f.Line < i || f.Line > f.Last {
+			f.Line = f.Last // what stands in a box or in quotes is no line of the log
+		}
 		if f.First == 0 {
 			f.First = i
 		}
@@ -153,6 +159,7 @@ func linked(f, earlier *classify.Failure, link chain) *classify.Failure {
 
 // ignore marks lines of the log as deciding nothing.
 func (p *parser) ignore(from, to int) {
+	// Lines of a box or of a quoted part have no place in the log.
 	if p.log != nil {
 		p.log.Ignore(from, to)
 	}
@@ -210,8 +217,8 @@ func (p *parser) traceback(i int, headless bool) (*classify.Failure, int) {
 				i = j
 				continue
 			}
-			if j < len(p.lines) && j-i <= 2 && len(f.Frames) > 0 {
-				if _, ok := frame(p.lines[j]); ok || exceptionLine(p.lines[j]) {
+			if j < len(p.lines) && j-i <= 2 {
+				if _, ok := frame(p.lines[j]); ok || len(f.Frames) > 0 && exceptionLine(p.lines[j]) {
 					i = j
 					continue
 				}
@@ -271,6 +278,9 @@ func isCaret(l string) bool {
 // exception parses the line "Type: message" at line i and what belongs to the message.
 func (p *parser) exception(f *classify.Failure, i int) (*classify.Failure, int) {
 	f.Type, f.TypeModule, f.Message = splitException(p.lines[i])
+	if f.Line = i; p.nesting > 0 {
+		f.Line = -1
+	}
 	last := i == len(p.lines)-1
 	i++
 	if wrapped := remote(f.Type) || i < len(p.lines) && strings.TrimSpace(p.lines[i]) == `"""`; wrapped {
@@ -294,6 +304,7 @@ const maxMessage = 40
 func (p *parser) message(f *classify.Failure, i int) int {
 	kept := 0
 	before := f.Message
+	short := oneLine(f.Type)
 	for i < len(p.lines) {
 		l := p.lines[i]
 		t := strings.TrimSpace(l)
@@ -310,6 +321,8 @@ func (p *parser) message(f *classify.Failure, i int) int {
 			if !p.quoteFollows(i, before) {
 				return i
 			}
+		case short && l[0] != ' ' && !open(f.Message):
+			return i
 		default:
 			if kept < maxMessage && len(f.Message) < 4096 {
 				f.Message += "\n" + l
@@ -320,6 +333,22 @@ func (p *parser) message(f *classify.Failure, i int) int {
 		i++
 	}
 	return i
+}
+
+// oneLine reports the types whose messages Python writes in one line. What stands behind it says something else.
+func oneLine(typ string) bool {
+	switch typ {
+	case "ImportError", "ModuleNotFoundError", "AttributeError", "NameError", "UnboundLocalError", "TypeError", "KeyError", "IndexError",
+		"SyntaxError", "IndentationError", "TabError", "EOFError", "MemoryError", "KeyboardInterrupt", "OSError", "IOError", "FileNotFoundError",
+		"PermissionError", "NotADirectoryError", "ZeroDivisionError", "RecursionError", "ZipImportError", "CancelledError":
+		return true
+	}
+	return false
+}
+
+// open reports a message that a renderer has wrapped: a quote or a blank is open at its end, or a path is still to come.
+func open(m string) bool {
+	return strings.HasSuffix(m, " ") || strings.Count(m, "'")%2 == 1 || strings.HasSuffix(m, " from")
 }
 
 // quoteFollows reports whether behind the blank lines at i a message goes on to quote output: "stderr:", then a traceback.

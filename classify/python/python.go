@@ -6,6 +6,8 @@
 package python
 
 import (
+	"strings"
+
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/classify/text"
 )
@@ -23,8 +25,48 @@ func (Runtime) Name() string { return "python" }
 
 // Parse implements [classify.Runtime].
 func (Runtime) Parse(log *text.Log) *classify.Failure {
-	p := parser{log: log, lines: log.Lines}
+	p := parser{log: log, lines: dedent(log.Lines)}
 	return p.last()
+}
+
+// Statement implements [classify.StatementReader]: it finds the message of an import that failed in a line.
+func (Runtime) Statement(line string) *classify.Failure {
+	for _, m := range [...]struct{ start, typ string }{
+		{"cannot import name '", "ImportError"}, {"No module named '", "ModuleNotFoundError"}, {"module '", "AttributeError"},
+	} {
+		at := strings.Index(line, m.start)
+		if at < 0 || m.typ == "AttributeError" && !strings.Contains(line, "' has no attribute '") {
+			continue
+		}
+		f := &classify.Failure{Message: strings.TrimRight(line[at:], `")`)}
+		if strings.Contains(f.Message, " (") {
+			f.Message = line[at:]
+		}
+		if m.typ == "AttributeError" {
+			attributeError(f)
+		} else {
+			importError(f)
+		}
+		return f
+	}
+	return nil
+}
+
+// dedent takes the tab off tracebacks that a logger has indented as a whole. Without one it returns the lines themselves.
+func dedent(lines []string) []string {
+	out := lines
+	for i := 0; i < len(lines); i++ {
+		if lines[i] != "\t"+header {
+			continue
+		}
+		if &out[0] == &lines[0] {
+			out = append([]string(nil), lines...)
+		}
+		for ; i < len(lines) && strings.HasPrefix(lines[i], "\t"); i++ {
+			out[i] = lines[i][1:]
+		}
+	}
+	return out
 }
 
 // Module implements [classify.Runtime]: "acme/wire/__init__.py" is "acme.wire".

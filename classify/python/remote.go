@@ -41,7 +41,7 @@ func (p *parser) remoteAt(f *classify.Failure, i int) (*classify.Failure, int) {
 	switch {
 	case f.Type == "ExceptionWithTraceback":
 		// Nothing but an envelope: the exception inside is the one that was raised.
-		got.Frames = append(append([]classify.Frame{}, f.Frames...), got.Frames...)
+		got.Frames, got.Line = append(append([]classify.Frame{}, f.Frames...), got.Frames...), -1
 		return got, end
 	case remote(f.Type):
 		// The pool raises the failure again; linked joins the two.
@@ -63,14 +63,15 @@ func merged(f, envelope *classify.Failure) *classify.Failure {
 		f.Cause = in
 		return f
 	}
-	f.Frames = append(f.Frames, in.Frames...)
-	f.Cause, f.Context, f.Group = in.Cause, in.Context, in.Group
+	frames := append(f.Frames, in.Frames...)
 	if f.Kind == classify.KindOther || f.Module == "" {
-		first := f.First
-		kept := f.Frames
+		// The worker printed its source lines, so its reading is the better one. The place in the log stays the pool's.
+		first, line, last := f.First, f.Line, f.Last
 		*f = *in
-		f.Frames, f.First = kept, first
+		f.First, f.Line, f.Last = first, line, last
 	}
+	f.Frames = frames
+	f.Cause, f.Context, f.Group = in.Cause, in.Context, in.Group
 	f.First = min(f.First, envelope.First)
 	return f
 }

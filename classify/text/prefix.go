@@ -313,6 +313,9 @@ func common(lines []string) bool {
 	// Only whole words: the prefix ends behind a blank, and is not indentation alone.
 	prefix := base[:shared]
 	end := strings.LastIndexByte(prefix, ' ') + 1
+	if strings.ContainsAny(prefix[:end], "><$#") {
+		return false // a mark of quotation
+	}
 	if end < 4 || strings.TrimSpace(prefix[:end]) == "" || strings.HasPrefix(prefix, " ") {
 		return false
 	}

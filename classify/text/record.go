@@ -2,6 +2,7 @@ package text
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 )
 
@@ -148,13 +149,45 @@ func stackOf(m map[string]any, depth int) string {
 	return ""
 }
 
+// described is a traceback that a logger keeps as data: type, value and frames of each exception of a chain.
+func described(list []any) string {
+	var b strings.Builder
+	for i := len(list) - 1; i >= 0; i-- {
+		e, ok := list[i].(map[string]any)
+		if !ok || first(e, "exc_type") == "" {
+			return ""
+		}
+		if b.Len() > 0 {
+			// What is listed first was raised last.
+			link := "During handling of the above exception, another exception occurred:"
+			if prev, ok := list[i+1].(map[string]any); ok && prev["is_cause"] == true {
+				link = "The above exception was the direct cause of the following exception:"
+			}
+			b.WriteString("\n" + link + "\n\n")
+		}
+		b.WriteString("Traceback (most recent call last):\n")
+		frames, _ := e["frames"].([]any)
+		for _, v := range frames {
+			if fr, ok := v.(map[string]any); ok {
+				n, _ := fr["lineno"].(float64)
+				fmt.Fprintf(&b, "  File \"%s\", line %d, in %s\n", first(fr, "filename"), int(n), first(fr, "name"))
+				if src := first(fr, "line"); src != "" {
+					b.WriteString("    " + src + "\n")
+				}
+			}
+		}
+		b.WriteString(first(e, "exc_type") + ": " + first(e, "exc_value") + "\n")
+	}
+	return b.String()
+}
+
 // joined is a stack that is kept as a list of lines.
 func joined(list []any) string {
 	var b strings.Builder
 	for _, v := range list {
 		s, ok := v.(string)
 		if !ok {
-			return ""
+			return described(list)
 		}
 		b.WriteString(strings.TrimSuffix(s, "\n"))
 		b.WriteByte('\n')
