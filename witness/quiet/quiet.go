@@ -138,6 +138,10 @@ func (c *check) changes(roots []Root) {
 		c.unquiet(until, "root %s carries a change time %s in the future; the clock was set back", newest.Name, stamp.Short(ahead))
 		return
 	}
+	if rest < time.Second {
+		c.unquiet(until, "root %s changed just now", newest.Name)
+		return
+	}
 	c.unquiet(until, "root %s changed %s ago, less than %s", newest.Name, stamp.Short(rest), stamp.Short(c.quiescence))
 }
 
