@@ -97,13 +97,17 @@ func (h *Home) open(fs durable.FS) (err error) {
 		return err
 	}
 	for _, name := range []string{"ledger", "doorbell", "episodes", "evidence", "runs", "instances", "locks"} {
-		if h.subs[name], err = h.root.Sub(name); err != nil {
+		d, err := h.root.Sub(name)
+		if err != nil {
 			return err
 		}
+		h.subs[name] = d
 	}
-	if h.subs["names"], err = h.subs["runs"].Sub("names"); err != nil {
+	names, err := h.subs["runs"].Sub("names")
+	if err != nil {
 		return err
 	}
+	h.subs["names"] = names
 	h.locks = &locks{dir: h.subs["locks"], open: map[string]*lock{}}
 	if h.instances, err = newInstances(h.subs["instances"], h.now); err != nil {
 		return err
