@@ -3,8 +3,8 @@
 // [Notifier] does the delivery.
 //
 // Build a row with [EpisodeRow], [Escalation], [AnswerRow] or [PauseRow] and hand it to a [Notifier]; a sink that
-// keeps rows combines an arrival with what it holds by [Merge]. [Reason] explains a reason code, [Redact] and [Line]
-// make foreign text safe to show.
+// keeps rows combines an arrival with what it holds by [Merge]. [Reason] explains a reason code, [Redact], [Line] and
+// [Exact] make foreign text safe to show.
 //
 // Promised: a key never changes between two deliveries of the same story; an episode makes one row and one toast,
 // however many agents follow; no title contains "fail" or "error", not even through a name; exception text stands in

@@ -104,7 +104,7 @@ func personal(key string, f EscalationFacts) Row {
 	}
 	for i := range notes {
 		if id := notes[i].ID; id == "workspace" || id == "next" {
-			notes[i].Text = whole(notes[i].Text)
+			notes[i].Text = Exact(notes[i].Text)
 			continue
 		}
 		notes[i].Text = Line(notes[i].Text, noteLimit)

@@ -394,6 +394,9 @@ func TestLine(t *testing.T) {
 	if got := notify.Line("abcdef", 4); got != "abc…" {
 		t.Errorf("cut to %q", got)
 	}
+	if got := notify.Exact("cd '/a  b'\n\x1b"); got != "cd '/a  b'\ufffd\ufffd" {
+		t.Errorf("Exact: %q", got)
+	}
 	if got := notify.Shell("it's"); got != `'it'\''s'` {
 		t.Errorf("Shell: %s", got)
 	}

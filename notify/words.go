@@ -32,9 +32,9 @@ func Line(s string, limit int) string {
 	return cut(b.String(), limit)
 }
 
-// whole makes paths and commands safe to show without shortening them or touching their spaces: half a command is
-// none. Characters that would act on a terminal become "�", so that such a command is seen not to be the real one.
-func whole(s string) string {
+// Exact makes a path or a command safe to show without shortening it or touching its spaces: half a command is none.
+// Characters that would act on a terminal become "�", so that such a command is seen not to be the real one.
+func Exact(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
 			return utf8.RuneError

@@ -1,9 +1,9 @@
 // Package report turns episodes and records into something to read: the live report of an episode, the card of one
-// lineage, and the list of the ledger. Each is one model that is built once and rendered as JSON, Markdown or terminal
-// text, so that every view says the same.
+// lineage, and the list of the ledger. Each is one model that is built once and rendered as JSON, Markdown, HTML or
+// terminal text, so that every view says the same.
 //
-// Call [Build], [BuildCard] or [BuildList]; then Markdown or Text on the result, or encode it as JSON. [Now] is the one
-// plain sentence for where a record stands.
+// Call [Build], [BuildCard] or [BuildList]; then Text, Markdown or HTML on the result, or encode it as JSON. [BuildChip]
+// marks a run in a list of the host's. [Now] is the one plain sentence for where a record stands.
 //
 // Promised: the model holds only text that has passed the redactor, on one line and without control characters, so a
 // renderer needs no care of its own; every state and every reason has a sentence; text is aligned by display width and

@@ -197,7 +197,7 @@ func witnessTitle(kind string) string {
 func line(s string) string { return notify.Line(s, 400) }
 
 // path is a path or a command: whole, but harmless.
-func path(s string) string { return notify.Line(s, 0) }
+func path(s string) string { return notify.Exact(s) }
 
 func plural(n int, noun string) string {
 	if n == 1 {
