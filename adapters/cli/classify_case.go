@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"unicode"
 
 	"github.com/mulligan-dev/mulligan/classify"
@@ -106,11 +107,26 @@ func badJSON(file string, c failureCase, err error) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &kind):
-		bad.Field, bad.Err = kind.Field, fmt.Sprintf("%s, want %s", kind.Value, kind.Type)
+		bad.Field, bad.Err = kind.Field, fmt.Sprintf("%s, want %s", kind.Value, jsonType(kind.Type))
 	case errors.As(err, new(base64.CorruptInputError)):
 		bad.Field, bad.Err = "text_base64", "not base64"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		bad.Err = "the JSON ends in the middle"
 	}
 	return bad
+}
+
+// jsonType is a Go type in the words of JSON.
+func jsonType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Slice:
+		return "a list of strings"
+	case reflect.Struct:
+		return "an object"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int:
+		return "a whole number"
+	}
+	return "a string"
 }

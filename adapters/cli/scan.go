@@ -53,7 +53,7 @@ func newScan(s *shared) *cobra.Command {
 			return err
 		})
 	})
-	c.Flags().StringVarP(&since, "since", "s", scanSince, "how far back, as 30m, 12h or 7d; 0s is without end")
+	c.Flags().StringVarP(&since, "since", "s", scanSince, "how far back: a `DUR` such as 30m, 12h or 7d; 0s is without end")
 	c.Flags().IntVarP(&limit, "limit", "l", 0, "at most `N` deaths; 0 is all")
 	jsonFlag(c, &json)
 	return c

@@ -35,7 +35,7 @@ func newSwap(s *shared) *cobra.Command {
 		Annotations: map[string]string{programAnnotation: ""},
 	}
 	c.Flags().SetInterspersed(false)
-	c.Flags().StringVar(&w.wait, "wait", update.DefaultWait.String(), "how long to wait for another update to end")
+	c.Flags().StringVar(&w.wait, "wait", update.DefaultWait.String(), "how long to wait for another update to end, a `DUR`")
 	c.Flags().StringArrayVar(&w.roots, "root", nil, "a `ROOT` that the command may change, see above; repeatable")
 	return c
 }
