@@ -3,13 +3,13 @@ package e2e
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +27,7 @@ import (
 	"github.com/mulligan-dev/mulligan/probe"
 	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/restart/managed"
+	"github.com/mulligan-dev/mulligan/restart/policy"
 	"github.com/mulligan-dev/mulligan/restart/update"
 	"github.com/mulligan-dev/mulligan/witness"
 	"github.com/mulligan-dev/mulligan/witness/journal"
@@ -62,6 +63,18 @@ type parts struct {
 	healer   *restart.Healer
 	updater  *update.Updater
 	prober   *countingProber
+	closed   sync.Once
+}
+
+// close ends the instance: from then on it is proven dead.
+func (p *parts) close() (err error) {
+	p.closed.Do(func() {
+		if l, ok := p.launcher.(*managed.Launcher); ok {
+			l.Wait()
+		}
+		err = p.home.Close()
+	})
+	return err
 }
 
 // countingProber is the real prober with a count of the interpreters that it starts.
@@ -124,6 +137,7 @@ type world struct {
 	*parts
 	t      *testing.T
 	ctx    context.Context
+	stop   context.CancelFunc
 	dir    string // everything but the checkout
 	state  string // how agents and story tell each other how far they are
 	sdk    string // other people's code
@@ -135,6 +149,8 @@ type world struct {
 	rows   *notifytest.Recorder
 	opts   options
 	agents sync.WaitGroup
+	// rewritten is set by a story that altered a record behind the machine's back.
+	rewritten bool
 }
 
 // clock is the machine's, moved by a story.
@@ -189,18 +205,20 @@ func newWorld(t *testing.T, o options) *world {
 		o.now = w.clock.now
 	}
 	w.opts = o
-	var stop context.CancelFunc
-	w.ctx, stop = context.WithCancel(context.Background())
+	w.ctx, w.stop = context.WithCancel(context.Background())
 	if w.parts, err = wire(w.ctx, filepath.Join(dir, "mulligan"), o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		stop()
+		w.stop()
 		w.agents.Wait()
-		if l, ok := w.launcher.(*managed.Launcher); ok {
-			l.Wait()
+		// Whatever the story was, the machine must have made every record that it leaves.
+		for _, bad := range ledger.Check(w.home.Ledger().List(context.Background())) {
+			if !w.rewritten {
+				t.Errorf("an impossible record: %s", bad)
+			}
 		}
-		if err := w.home.Close(); err != nil {
+		if err := w.close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -224,10 +242,10 @@ func (w *world) another(o options) *parts {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() {
-		if l, ok := p.launcher.(*managed.Launcher); ok {
-			l.Wait()
+		w.stop()
+		if err := p.close(); err != nil {
+			w.t.Error(err)
 		}
-		p.home.Close()
 	})
 	return p
 }
@@ -383,4 +401,43 @@ func (w *world) wantLoud(kinds ...string) {
 	}
 }
 
-func sprint(v any) string { return fmt.Sprintf("%+v", v) }
+// everything is the scope of a pass over all that is pending.
+var everything restart.Scope
+
+// unsettle puts a record back to where its replacement runs, bound to another process.
+func unsettle(by *ledger.Instance) func(ledger.Record, stamp.Time) (ledger.Record, error) {
+	return func(r ledger.Record, _ stamp.Time) (ledger.Record, error) {
+		l := *r.Launch
+		l.Bound = by
+		r.Launch, r.State, r.Revision = &l, ledger.Launched, r.Revision+1
+		return r, nil
+	}
+}
+
+// wallHost is a host of runs whose machine has nothing but a wall clock, and a way to set that back by ten minutes.
+func (w *world) wallHost() (h *managed.Host, jump func()) {
+	w.t.Helper()
+	var back atomic.Int64
+	now := func() stamp.Time { return stamp.Wall(time.Now().Add(-time.Duration(back.Load())), 0) }
+	h, err := managed.New(managed.Config{Stores: w.home.Stores(), Sources: w.sources, Dir: filepath.Join(w.home.Dir(), "runs"), Now: now})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return h, func() { back.Store(int64(10 * time.Minute)) }
+}
+
+// slow is for stories in which the tree is not quiet until the story moves the clock.
+var slow = restart.Settings{Quiescence: time.Hour, MaxDefer: 24 * time.Hour}
+
+type preflight = policy.Preflight
+
+// asError is errors.As, for the places where a test reads better without a variable in between.
+func asError[T error](err error, target *T) bool { return errors.As(err, target) }
+
+// terminate ends one process that this story started.
+func terminate(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
