@@ -89,6 +89,10 @@ func loneException(l string) bool {
 			return true
 		}
 	}
+	if strings.Contains(l, "RemoteTraceback:") || strings.Contains(l, "ExceptionWithTraceback:") {
+		typ, _, _ := splitException(l)
+		return exceptionLine(l) && remote(typ)
+	}
 	return runpyLine(l) != ""
 }
 

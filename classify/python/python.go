@@ -71,3 +71,10 @@ func dedent(lines []string) []string {
 
 // Module implements [classify.Runtime]: "acme/wire/__init__.py" is "acme.wire".
 func (Runtime) Module(path string) string { return Module(path) }
+
+// Files is the function of the same name: a Runtime tells everything about Python modules that the search for a missing
+// name needs.
+func (Runtime) Files(module string) []string { return Files(module) }
+
+// Binds is the function of the same name.
+func (Runtime) Binds(src []byte, name string) bool { return Binds(src, name) }
