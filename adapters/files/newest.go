@@ -226,7 +226,7 @@ func (r *reader) backward(f durable.File, start, end int64) bool {
 		for at := cut; at < len(b); {
 			i := bytes.IndexByte(b[at:], '\n')
 			if i < 0 {
-				break // being written: its write is not visible yet
+				return false // being written, or cut off
 			}
 			lines = append(lines, b[at:at+i])
 			at += i + 1
