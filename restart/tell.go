@@ -237,6 +237,8 @@ func (p *pass) showHeld(ctx context.Context, held string) error {
 		}
 		switch {
 		case d == nil || !p.scope.holds(d.run):
+		case d.run.Intent != nil && d.run.Launch == "":
+			// What a person ended or takes care of is no failure to show; it is answered after the pause.
 		case d.run.Launch != "":
 			p.deaths = append(p.deaths, d)
 			p.early(ctx, d)
