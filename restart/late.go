@@ -24,7 +24,9 @@ func (p *pass) late(ctx context.Context) {
 	if waiting := p.needing(open, policy.NeedProbe); len(waiting) > 0 {
 		p.probe(ctx, waiting)
 		for _, d := range waiting {
-			d.err = p.advance(ctx, d)
+			if d.err == nil {
+				d.err = p.advance(ctx, d)
+			}
 		}
 	}
 	p.launch(ctx, p.needing(open, policy.NeedSlot))
