@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/run"
 	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/restart/managed"
@@ -133,39 +132,6 @@ func TestSuperseded(t *testing.T) {
 	w.pass()
 	w.wantStands(scout, "answer superseded")
 	w.wantLoud()
-}
-
-// meddleEvidence lets a story act at the last moment before the launch begins.
-type meddleEvidence struct {
-	ledger.Evidence
-	before func()
-}
-
-func (m meddleEvidence) Put(ctx context.Context, k ledger.Key, files map[string][]byte) (string, error) {
-	m.before()
-	return m.Evidence.Put(ctx, k, files)
-}
-
-// meddleRunner lets a story act between the begun launch and the gate.
-type meddleRunner struct {
-	restart.Launcher
-	before func()
-}
-
-func (m meddleRunner) Launch(ctx context.Context, o restart.Order) (restart.Started, error) {
-	m.before()
-	return m.Launcher.Launch(ctx, o)
-}
-
-// meddlePreflight lets a story act after the claim and before the healer looks once more.
-type meddlePreflight struct {
-	restart.Launcher
-	before func()
-}
-
-func (m meddlePreflight) Preflight(ctx context.Context, o restart.Order) (p preflight) {
-	m.before()
-	return m.Launcher.Preflight(ctx, o)
 }
 
 // TestStartByHandDuringAPass: a person starts the dead name while the healer is on its way, at each of its steps. The
