@@ -58,6 +58,7 @@ func EpisodeRow(f EpisodeFacts) Row {
 	}
 	for i, a := range agents {
 		text := agentNote(a)
+		// The earliest launch never changes, so no note turns from the opening one into a "+1" later.
 		if i > 0 {
 			text = "+1 " + text
 		}
@@ -81,6 +82,7 @@ func episodeTitle(f EpisodeFacts, agents []Agent) string {
 	if len(agents) != 1 || agents[0].Name == "" {
 		return firstCalm(counted+" of "+root, counted)
 	}
+	// From the most telling to the plainest; the last has no word from outside.
 	named := Line(agents[0].Name, nameLimit) + " put back after an update"
 	return firstCalm(named+" of "+root, named, counted+" of "+root, counted)
 }

@@ -12,16 +12,19 @@ const (
 
 // EscalationFacts are what one loud row about one lineage is made of.
 type EscalationFacts struct {
+	// Project and Lineage, and for an answer Run, make the key together with Reason.
 	Project string
 	Lineage string
 	Run     string
-	Name    string
+	// Name is the agent's, empty for the lineage.
+	Name string
 	// Reason is the code of the decision, and Note its sentence, empty for the catalogue's.
 	Reason string
 	Note   string
 	At     time.Time
 	// Workspace is where the work lies as it was left, empty when there is none.
 	Workspace string
+	// Exception and Message are what the text said. They stand in the last note.
 	Exception string
 	Message   string
 	Episode   string
@@ -87,6 +90,7 @@ func personal(key string, f EscalationFacts) Row {
 	if info.Text == "" {
 		notes = notes[1:]
 	}
+	// Then in the order in which a person asks: why, where is my work, what now, what did it say.
 	add := func(id, text string) {
 		if text != "" {
 			notes = append(notes, Note{ID: id, Text: text})
@@ -137,6 +141,7 @@ func GoOn(reason, program, target, workspace string) string {
 	if workspace != "" {
 		look = "look at it with: cd " + Shell(workspace) + "; then "
 	}
+	// A restart by hand is a new lineage, so it is always allowed; what differs is what a person should look at first.
 	switch reason {
 	case "handoff":
 		return "Start it again? Yes: " + retry + "  No: " + dismiss
@@ -145,6 +150,7 @@ func GoOn(reason, program, target, workspace string) string {
 			"  To have this decided next time, let the run mark its phases: " + program + " exec --phases -- CMD"
 	case "notify_post_provider":
 		return "To go on, " + look + "start it again: " + retry
+	// A person or another program has it in hand.
 	case "supervised", "asked", "manual_relaunch", "superseded", "dismissed":
 		return ""
 	case "disabled", "paused", "by_hand", "storm_paused", "storm_episode", "storm_window", "storm_loop":

@@ -14,6 +14,7 @@ const Placeholder = "[redacted]"
 // It goes by names and shapes, so a bare password in a sentence passes through: raw evidence stays private all the
 // same, and text that needs no showing should not be shown.
 func Redact(s string) string {
+	// The shortest thing that is hidden has a separator in it or is longer than this.
 	if !strings.ContainsAny(s, ":=_- ") && len(s) < 16 {
 		return s
 	}
@@ -24,7 +25,7 @@ func Redact(s string) string {
 		}
 	}
 	if r.done == 0 {
-		return s
+		return s // nothing was hidden, and nothing copied
 	}
 	return r.out.String() + s[r.done:]
 }
@@ -84,6 +85,7 @@ func (r *redactor) keyBlock() bool {
 		return false
 	}
 	stop := r.i + len(label)
+	// An end without its beginning: the tail of a log starts within the key.
 	if isEnd {
 		from := r.i
 		for from > r.done && isArmour(r.in[from-1]) {
@@ -154,6 +156,8 @@ func (r *redactor) url() bool {
 	if !strings.HasPrefix(r.in[r.i:], "://") {
 		return false
 	}
+	// The authority ends at the first "/", "?" or "#", but people put passwords with slashes into URLs unescaped: where
+	// what follows the colon is no port, the "@" is looked for beyond.
 	from := r.i + 3
 	if at(r.in, from) == '[' { // an IPv6 address, or hidden already
 		r.i = from
@@ -180,6 +184,7 @@ func (r *redactor) url() bool {
 		r.hide(from, at)
 		return true
 	}
+	// A hook's address is its secret.
 	if strings.HasPrefix(r.in[from:], "hooks.slack.com/services/") {
 		r.hide(from+len("hooks.slack.com/services/"), max(stop, from+len("hooks.slack.com/services/")))
 		return true

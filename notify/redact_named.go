@@ -23,6 +23,7 @@ const keyLimit = 64
 func secretName(name string) naming {
 	var buf [keyLimit]byte
 	n, upper, parts := 0, true, 1
+	// Lower case without separators, in place: the name of every assignment in a log comes through here.
 	for i := 0; i < len(name) && n < keyLimit; i++ {
 		c := name[i]
 		switch {
@@ -42,11 +43,13 @@ func secretName(name string) naming {
 	}
 	s := buf[:n]
 	ends := func(suffix string) bool { return n >= len(suffix) && string(s[n-len(suffix):]) == suffix }
+	// The end of a name says what it is: "token_count" counts, "password_file" is a path, "max_tokens" is a bound.
 	switch {
 	case ends("password"), ends("passwd"), ends("passphrase"), ends("apikey"), ends("accesskey"), ends("secretkey"),
 		ends("privatekey"), ends("signingkey"), ends("encryptionkey"), ends("accountkey"), ends("clientsecret"),
 		ends("accesstoken"), ends("authtoken"), ends("refreshtoken"), ends("idtoken"), ends("sessiontoken"), ends("apitoken"):
 		return strong
+	// PWD is where a shell stands, and "pass: 12" is what tests do.
 	case ends("pwd") && parts > 1, ends("pass") && parts > 1 && upper:
 		return strong
 	case ends("token"), ends("secret"), ends("credential"), ends("credentials"), ends("key") && parts > 1 && upper:
@@ -63,6 +66,7 @@ func secretName(name string) naming {
 // "config['token'] = 'x'".
 func (r *redactor) assignment() bool {
 	i, sep := r.i, r.in[r.i]
+	// "==", "!=", "<=" and "::" assign nothing.
 	if at(r.in, i+1) == sep || i > 0 && strings.IndexByte(string(sep)+"!<>", r.in[i-1]) >= 0 {
 		return false
 	}
@@ -83,9 +87,11 @@ func (r *redactor) assignment() bool {
 		from++
 		spaced = true
 	}
+	// A name at the end of its line announces something below it, which is not a value.
 	if from == len(r.in) || r.in[from] == '\n' || r.in[from] == '\r' {
 		return false
 	}
+	// What was hidden before stays as it is; that is what makes Redact idempotent.
 	if strings.HasPrefix(r.in[from:], Placeholder) {
 		r.i = from + len(Placeholder)
 		return true
@@ -109,6 +115,7 @@ func (r *redactor) assignment() bool {
 	if !v.quoted && (harmless(text) || codeLike(text)) {
 		return false
 	}
+	// "Unexpected token: foo" is a compiler's word and "token = next" a line of code; "token=foo" is an assignment.
 	if kind == weak && !looksRandom(text) && !quoted && (sep == ':' || spaced && !v.quoted) {
 		return false
 	}
@@ -119,6 +126,7 @@ func (r *redactor) assignment() bool {
 // nameBefore is the name that the separator at i belongs to, and whether it stands in quotes. A part of a path is no
 // name.
 func (r *redactor) nameBefore(i int) (name string, quoted bool) {
+	// Nothing before done is looked at: it has been written out, and may have been hidden.
 	end := i
 	for end > r.done && i-end < keyLimit && (r.in[end-1] == ' ' || r.in[end-1] == '\t' || r.in[end-1] == ':') {
 		end--
@@ -151,6 +159,7 @@ type value struct {
 
 func (r *redactor) value(from int) value {
 	s := r.in
+	// b"", f"", r"" and u"" are Python's; the letter stays.
 	if c := s[from]; (c == 'b' || c == 'f' || c == 'r' || c == 'u') && isQuote(at(s, from+1)) {
 		from++
 	}
@@ -186,6 +195,7 @@ func (r *redactor) authorization(v value, quotedName bool) bool {
 	if word == "" {
 		return false
 	}
+	// One word follows these schemes; the others have lists, which go to the end of the header.
 	switch strings.ToLower(word) {
 	case "bearer", "basic", "token", "apikey":
 		n := 0
@@ -226,6 +236,7 @@ func harmless(s string) bool {
 	case '{', '<', '%':
 		return true
 	case '$':
+		// A variable's name in capitals, as shells write it; anything else behind a dollar may be a password.
 		return strings.Trim(s[1:], "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789{") == ""
 	}
 	return false

@@ -26,17 +26,20 @@ type shapeRule struct {
 func shapes(c byte) []shapeRule {
 	switch c {
 	case 'A':
+		// Amazon, Google, age.
 		return []shapeRule{
 			{prefix: "AKIA", min: 16, exact: true, upper: true}, {prefix: "ASIA", min: 16, exact: true, upper: true},
 			{prefix: "AIza", min: 35}, {prefix: "AGE-SECRET-KEY-1", min: 40},
 		}
 	case 'g':
+		// GitHub's five kinds and its fine-grained one, GitLab, Groq.
 		return []shapeRule{
 			{prefix: "ghp_", min: 20, alnum: true}, {prefix: "gho_", min: 20, alnum: true}, {prefix: "ghu_", min: 20, alnum: true},
 			{prefix: "ghs_", min: 20, alnum: true}, {prefix: "ghr_", min: 20, alnum: true},
 			{prefix: "github_pat_", min: 22}, {prefix: "glpat-", min: 20}, {prefix: "gsk_", min: 30, alnum: true},
 		}
 	case 's':
+		// Stripe, the model providers, Shopify.
 		return []shapeRule{
 			{prefix: "sk_live_", min: 16, alnum: true}, {prefix: "sk_test_", min: 16, alnum: true},
 			{prefix: "sk-", min: 20}, {prefix: "shpat_", min: 20, alnum: true},
@@ -44,6 +47,7 @@ func shapes(c byte) []shapeRule {
 	case 'r':
 		return []shapeRule{{prefix: "rk_live_", min: 16, alnum: true}, {prefix: "rk_test_", min: 16, alnum: true}}
 	case 'x':
+		// Slack.
 		return []shapeRule{
 			{prefix: "xoxb-", min: 10}, {prefix: "xoxa-", min: 10}, {prefix: "xoxp-", min: 10}, {prefix: "xoxo-", min: 10},
 			{prefix: "xoxr-", min: 10}, {prefix: "xoxs-", min: 10}, {prefix: "xoxe-", min: 10}, {prefix: "xapp-", min: 20},
@@ -68,6 +72,7 @@ func (r *redactor) shape() bool {
 	if r.i > 0 && isWord(r.in[r.i-1]) {
 		return false
 	}
+	// Dots are no part of a run, so tokens with dots are looked for apart.
 	c := r.in[r.i]
 	if c == 'e' || c == 'y' || c == 'S' {
 		if end := r.dotted(); end > 0 {

@@ -10,6 +10,7 @@ import (
 // Line makes foreign text fit to stand in one line before a person: redacted, on one line, without control or
 // direction-changing characters, at most limit characters long (0 for no limit), the cut marked by "…".
 func Line(s string, limit int) string {
+	// Redacted before it is cut: half a token has lost the shape that gives it away.
 	s = Redact(s)
 	var b strings.Builder
 	b.Grow(len(s))

@@ -12,31 +12,38 @@ import (
 
 // Card is one lineage in full: what happened, what was decided and why, and where the evidence lies.
 type Card struct {
-	Schema    int       `json:"schema"`
-	Name      string    `json:"name"`
-	Project   string    `json:"project"`
-	Lineage   string    `json:"lineage"`
-	Run       string    `json:"run"`
-	State     string    `json:"state,omitempty"` // empty for a death that has an answer and no record
-	Now       string    `json:"now"`
-	Death     string    `json:"death"`
+	Schema  int    `json:"schema"`
+	Name    string `json:"name"`
+	Project string `json:"project"`
+	Lineage string `json:"lineage"`
+	// Run is the one that broke, NewRun the one that replaced it.
+	Run string `json:"run"`
+	// State is the record's, empty for a death that has an answer and no record.
+	State string `json:"state,omitempty"`
+	// Now and Death are sentences: where it stands, and how it broke.
+	Now   string `json:"now"`
+	Death string `json:"death"`
+	// Signature is what was read from the text, Message the line that it was read from.
 	Signature string    `json:"signature,omitempty"`
 	Message   string    `json:"message,omitempty"`
 	Verdict   Verdict   `json:"verdict"`
 	Witnesses []Witness `json:"witnesses,omitempty"`
 	Culprit   *Culprit  `json:"culprit,omitempty"`
-	Probe     string    `json:"probe,omitempty"`
-	Timeline  []Moment  `json:"timeline"`
-	Launch    string    `json:"launch,omitempty"`
-	NewRun    string    `json:"new_run,omitempty"`
-	Episode   string    `json:"episode,omitempty"`
-	Evidence  string    `json:"evidence,omitempty"`
-	Workspace string    `json:"workspace,omitempty"`
-	Log       string    `json:"log,omitempty"`
-	GoOn      string    `json:"go_on,omitempty"`
+	// Probe is what the trial of the new code said, empty when none was run.
+	Probe    string   `json:"probe,omitempty"`
+	Timeline []Moment `json:"timeline"`
+	Launch   string   `json:"launch,omitempty"`
+	NewRun   string   `json:"new_run,omitempty"`
+	Episode  string   `json:"episode,omitempty"`
+	// Evidence is relative to the state folder; Workspace and Log are the run's own, as it gave them.
+	Evidence  string `json:"evidence,omitempty"`
+	Workspace string `json:"workspace,omitempty"`
+	Log       string `json:"log,omitempty"`
+	// GoOn is what a person can do, with commands to paste; empty where nothing is left to do.
+	GoOn string `json:"go_on,omitempty"`
 }
 
-// Verdict is the last decision with its reason explained.
+// Verdict is the last decision with its reason explained. Doc says where the documentation explains it further.
 type Verdict struct {
 	Reason string `json:"reason"`
 	Title  string `json:"title"`
@@ -44,7 +51,7 @@ type Verdict struct {
 	Doc    string `json:"doc,omitempty"`
 }
 
-// Moment is one line of the timeline.
+// Moment is one line of the timeline, the oldest first: the run's own start and end, then every change of the record.
 type Moment struct {
 	At    string `json:"at"` // RFC 3339
 	Clock string `json:"-"`  // for people
@@ -82,6 +89,7 @@ func BuildCard(r ledger.Record, o Options) Card {
 	if r.Launch != nil {
 		c.Launch, c.NewRun = line(r.Launch.ID), line(r.Launch.Run)
 	}
+	// While the healer still works on it, a person has nothing to do.
 	if r.State == ledger.Declined || r.State == ledger.SettledFailed {
 		c.GoOn = path(notify.GoOn(r.Reason, o.program(), r.Lineage, f.Death.Workspace))
 	}
@@ -93,6 +101,7 @@ func BuildCard(r ledger.Record, o Options) Card {
 	}
 	for _, h := range r.History {
 		m := Moment{At: h.At.String(), Clock: o.clock(h.At), What: happened(h), Why: line(h.Note)}
+		// The reason of a launch is the same for all of them: that it was due.
 		if h.Reason != "" && h.Event != ledger.BeginLaunch {
 			m.Why = cmp.Or(m.Why, notify.Reason(h.Reason).Title)
 		}
@@ -127,7 +136,8 @@ func answerNow(a ledger.Answer) string {
 	return "left alone: " + reason(a.Reason)
 }
 
-// Text is the card for a terminal.
+// Text is the card for a terminal: the sentence that most people came for at the top, what they may have to copy at the
+// bottom.
 func (c Card) Text(s Style) string {
 	var b strings.Builder
 	b.WriteString(s.para(0, "", bold, c.Name+"  "+c.Project+"/"+c.Lineage))

@@ -75,7 +75,7 @@ func (s Style) render(indent int, widths []int, rows [][]cell) string {
 		}
 		for l := range height {
 			var out strings.Builder
-			gap := indent
+			gap := indent // spaces are owed until a text comes, so that no line ends in them
 			for i, c := range row {
 				text := ""
 				if l < len(cells[i]) {
@@ -139,6 +139,7 @@ func wrap(text string, width int) []string {
 		lines = append(lines, line)
 		line, used = "", 0
 	}
+	// Spaces in a row are one here: alignment is the business of columns.
 	for _, word := range strings.Fields(text) {
 		w := Width(word)
 		if used > 0 && used+1+w > width {
@@ -224,6 +225,7 @@ func runeWidth(r rune) int {
 	case r < 0x1100:
 		return 1
 	}
+	// The blocks rise, so the first that ends behind r decides.
 	for _, b := range wide() {
 		if r <= b[1] {
 			if r >= b[0] {

@@ -11,7 +11,8 @@ import (
 	"github.com/mulligan-dev/mulligan/notify"
 )
 
-// List is the ledger as a table: by episode, newest first, with the deaths that belong to none below.
+// List is the ledger as a table: by episode, newest first, with the deaths that belong to none below. It shows what it is
+// given; whoever wants the newest fifty gives it those.
 type List struct {
 	Schema int `json:"schema"`
 	// Damaged are records that cannot be used; they stand first, because a person has to look.
@@ -21,7 +22,7 @@ type List struct {
 	NoEpisode []Line `json:"no_episode,omitempty"`
 }
 
-// Section is one episode.
+// Section is one episode. Its lines stand in the order of the deaths, so that the first to break comes first.
 type Section struct {
 	Episode string         `json:"episode"`
 	Title   string         `json:"title"`
@@ -31,7 +32,7 @@ type Section struct {
 	Lines   []Line         `json:"lines"`
 }
 
-// Line is one lineage, or one answered death.
+// Line is one lineage, or one answered death. Now is its sentence; see [Now].
 type Line struct {
 	Name    string `json:"name"`
 	Project string `json:"project"`
@@ -46,6 +47,7 @@ type Line struct {
 	Clock  string `json:"-"`    // for people
 	Now    string `json:"now"`
 
+	// order is when it last changed.
 	order time.Time
 }
 
@@ -78,6 +80,7 @@ func BuildList(records []ledger.Record, answers []ledger.Answer, damaged []*ledg
 			Run: line(a.Run), Reason: line(a.Reason), Died: a.Died.String(), Clock: o.clock(a.Died), Now: answerNow(a), order: a.At.Wall,
 		})
 	}
+	// Answers and records share this section, so they are put in one order here, by when they last changed.
 	slices.SortStableFunc(l.NoEpisode, func(a, b Line) int {
 		return cmp.Or(cmp.Compare(settledRank(a), settledRank(b)), b.order.Compare(a.order), cmp.Compare(a.Run, b.Run))
 	})
@@ -113,6 +116,7 @@ func sectionTitle(e episode.Episode) string {
 
 // Text is the list for a terminal. The columns line up over all episodes.
 func (l List) Text(s Style) string {
+	// An empty table would leave a person wondering whether it looked in the right place.
 	if len(l.Damaged) == 0 && len(l.Episodes) == 0 && len(l.NoEpisode) == 0 {
 		return "Nothing has needed a do-over.\n"
 	}
@@ -125,6 +129,7 @@ func (l List) Text(s Style) string {
 		all = append(all, e.Lines...)
 	}
 	all = append(all, l.NoEpisode...)
+	// One project is no news in every line.
 	projects := severalProjects(all)
 	widths := s.widths(2, cells(all, projects))
 	gap := ""

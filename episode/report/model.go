@@ -15,19 +15,29 @@ import (
 // Schema is the version of the JSON form of the models.
 const Schema = 1
 
-// Report is the live report of one episode, re-built on every change.
+// Report is the live report of one episode. It is built anew from the records on every change and holds no state of its
+// own, so a report that was not written, or is lost, is made good by the next.
+//
+// Its JSON form is stable under Schema: fields are added, never renamed. Times named When are for people, in the zone of
+// the Options; all others are RFC 3339.
 type Report struct {
-	Schema    int            `json:"schema"`
-	Episode   string         `json:"episode"`
-	Headline  string         `json:"headline"`
-	Changed   string         `json:"changed"` // RFC 3339
-	Counts    episode.Counts `json:"counts"`
-	Update    Update         `json:"update"`
-	Culprit   *Culprit       `json:"culprit,omitempty"`
-	Witnesses []Witness      `json:"witnesses,omitempty"`
-	Agents    []Agent        `json:"agents,omitempty"`
-	LeftAlone []LeftAlone    `json:"left_alone,omitempty"`
-	Why       string         `json:"why"`
+	Schema  int    `json:"schema"`
+	Episode string `json:"episode"`
+	// Headline counts agents and names none, so that it stays short and calm whatever they are called.
+	Headline string `json:"headline"`
+	// Changed is when a member last moved, RFC 3339.
+	Changed string         `json:"changed"`
+	Counts  episode.Counts `json:"counts"`
+	Update  Update         `json:"update"`
+	// Culprit is nil as long as no commit is known; it may appear later without a change of the episode's id.
+	Culprit   *Culprit  `json:"culprit,omitempty"`
+	Witnesses []Witness `json:"witnesses,omitempty"`
+	// Agents are the members that were put back or still may be, LeftAlone the declined ones. Each member is in one of
+	// the two.
+	Agents    []Agent     `json:"agents,omitempty"`
+	LeftAlone []LeftAlone `json:"left_alone,omitempty"`
+	// Why is the rule that was applied, for somebody who never read about it.
+	Why string `json:"why"`
 	// Prevention is how the next update need not do this.
 	Prevention string `json:"prevention"`
 }
@@ -36,11 +46,13 @@ type Report struct {
 type Update struct {
 	Root string `json:"root,omitempty"`
 	// From and To are the identity range over all agents, shortened; Boots is how many identities they started with.
-	From  string `json:"from,omitempty"`
-	To    string `json:"to,omitempty"`
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	// More than one means that the update found agents of different ages, and that From is the oldest.
 	Boots int    `json:"boots,omitempty"`
 	When  string `json:"when,omitempty"`
 	// Journal is the row's id, Command what it ran and Status how that ended.
+	// All three are empty for an update that nobody ran through the journal.
 	Journal string `json:"journal,omitempty"`
 	Command string `json:"command,omitempty"`
 	Status  string `json:"status,omitempty"`
@@ -48,45 +60,54 @@ type Update struct {
 
 // Culprit is the commit that did it.
 type Culprit struct {
+	// Commit is shortened for people; the records hold it whole.
 	Commit  string `json:"commit"`
 	Subject string `json:"subject,omitempty"`
 	When    string `json:"when,omitempty"`
-	Path    string `json:"path,omitempty"`
-	Name    string `json:"name,omitempty"`
+	// Name is the module or module:symbol whose presence the commit changed, and Path the file where.
+	Path string `json:"path,omitempty"`
+	Name string `json:"name,omitempty"`
 }
 
 // Witness is one kind of proof, with how many agents it holds for.
 type Witness struct {
-	Kind   string `json:"kind"`
-	Title  string `json:"title"`
+	Kind  string `json:"kind"`
+	Title string `json:"title"`
+	// Detail is the sentence of the first agent that has this proof; the others differ in commits at most.
 	Detail string `json:"detail"`
 	Agents int    `json:"agents"`
 }
 
-// Agent is one that was or may be put back.
+// Agent is one that was or may be put back. Every text in it is fit to be shown as it is.
 type Agent struct {
-	Name      string `json:"name"`
-	Project   string `json:"project"`
-	Lineage   string `json:"lineage"`
-	Run       string `json:"run"`
-	State     string `json:"state"`
-	Phase     string `json:"phase"` // during which it broke
-	Died      string `json:"died"`
+	Name    string `json:"name"`
+	Project string `json:"project"`
+	Lineage string `json:"lineage"`
+	Run     string `json:"run"`
+	State   string `json:"state"`
+	// Phase is what it was in when it broke, in words.
+	Phase string `json:"phase"`
+	Died  string `json:"died"` // RFC 3339
+	// Signature is what was read from the text ("torn import: acme.wire:Frame"), Exception the text's own line.
 	Signature string `json:"signature"`
 	Exception string `json:"exception,omitempty"`
-	Action    string `json:"action"`
-	Now       string `json:"now"`
-	Evidence  string `json:"evidence,omitempty"`
+	// Action is what was done about it, and Now where that has led; see [Now].
+	Action string `json:"action"`
+	Now    string `json:"now"`
+	// Evidence is a path relative to the state folder, empty before anything was begun.
+	Evidence string `json:"evidence,omitempty"`
 }
 
 // LeftAlone is one that was declined, and why.
 type LeftAlone struct {
-	Name      string `json:"name"`
-	Project   string `json:"project"`
-	Lineage   string `json:"lineage"`
-	Reason    string `json:"reason"`
-	Title     string `json:"title"`
-	Text      string `json:"text"`
+	Name    string `json:"name"`
+	Project string `json:"project"`
+	Lineage string `json:"lineage"`
+	// Reason is the stable code; Title and Text say it in words, Text in the decision's own where it left some.
+	Reason string `json:"reason"`
+	Title  string `json:"title"`
+	Text   string `json:"text"`
+	// Workspace is where the work lies as it was left. The healer never cleans it.
 	Workspace string `json:"workspace,omitempty"`
 	// GoOn says what a person can do, with commands that can be pasted.
 	GoOn string `json:"go_on,omitempty"`
@@ -107,6 +128,7 @@ func Build(e episode.Episode, row *journal.Row, o Options) Report {
 			r.Culprit.When = o.clock(c.When)
 		}
 	}
+	// A declined member has no "now" that could change, so it gets its reason instead of a row.
 	for _, m := range e.Members {
 		if m.State == ledger.Declined {
 			r.LeftAlone = append(r.LeftAlone, leftAlone(m, o))
@@ -121,7 +143,7 @@ func agent(m ledger.Record, o Options) Agent {
 	d := m.Facts.Death
 	return Agent{
 		Name: name(m), Project: line(m.Project), Lineage: line(m.Lineage), Run: line(d.Run), State: line(string(m.State)),
-		Phase: phase(d.Phase), Died: o.clock(d.At), Signature: signature(m.Facts.Signature),
+		Phase: phase(d.Phase), Died: d.At.String(), Signature: signature(m.Facts.Signature),
 		Exception: line(m.Facts.Signature.Message), Action: action(m, o), Now: Now(m, o), Evidence: path(m.Evidence),
 	}
 }
@@ -186,6 +208,7 @@ func update(e episode.Episode, row *journal.Row, o Options) Update {
 		words[i] = notify.Shell(w)
 	}
 	u.Journal, u.Command, u.Status = line(row.ID), line(strings.Join(words, " ")), line(string(row.Status))
+	// The journal saw the update itself; a witness only knows between which moments it happened.
 	u.When = cmp.Or(o.span(row.Span()), u.When)
 	for _, c := range row.Roots {
 		if c.Name == e.Root && c.Changed() && u.To == "" {

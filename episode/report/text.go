@@ -9,7 +9,8 @@ import (
 	"github.com/mulligan-dev/mulligan/notify"
 )
 
-// Text is the report for a terminal.
+// Text is the report for a terminal: what happened, what proves it, where each agent stands, what a person has to do,
+// why, and, dim, how the next update need not do this.
 func (r Report) Text(s Style) string {
 	var b strings.Builder
 	b.WriteString(s.para(0, notify.Glyph+" ", bold, r.Headline))
@@ -33,6 +34,7 @@ func (r Report) Text(s Style) string {
 		b.WriteString("\n" + s.paint(bold, "Left alone") + "\n")
 		for _, l := range r.LeftAlone {
 			b.WriteString(s.para(2, "• ", plain, l.Name+": "+lower(l.Title)+". "+l.Text))
+			// The path and the command come last, where they are easy to mark and copy.
 			if l.Workspace != "" {
 				b.WriteString(s.whole(4, "workspace: "+l.Workspace))
 			}
@@ -155,7 +157,7 @@ func (w Witness) sentence(of int) string {
 	return s
 }
 
-// Markdown is the report for a page or a comment.
+// Markdown is the report for a page or a comment. Text from outside cannot act in it: neither as Markdown nor as HTML.
 func (r Report) Markdown() string {
 	var b strings.Builder
 	b.WriteString("# " + notify.Glyph + " " + md(r.Headline) + "\n\n")

@@ -91,6 +91,7 @@ func Now(r ledger.Record, o Options) string {
 		if o.Paused {
 			return "on hold while the healer is paused: " + why
 		}
+		// Counted from the first claim, however often it was looked at since.
 		limit := cmp.Or(o.MaxDefer, 30*time.Minute)
 		return "waiting until " + o.minute(r.First.Add(limit)) + " at most: " + why
 	case ledger.Launching:
@@ -104,6 +105,7 @@ func Now(r ledger.Record, o Options) string {
 	case ledger.SettledOK:
 		return "finished at " + changed
 	case ledger.SettledFailed:
+		// Three ways to end badly, and a person does something else about each.
 		switch {
 		case r.Launch != nil && r.Launch.Bound == nil:
 			return "not running: the restart never came up; not tried again"
@@ -120,7 +122,7 @@ func Now(r ledger.Record, o Options) string {
 	return "in a state this version does not know: " + line(string(r.State))
 }
 
-// action is what was done about a death.
+// action is what was done about a death, apart from where that has led.
 func action(r ledger.Record, o Options) string {
 	switch {
 	case r.State == ledger.Declined:

@@ -157,6 +157,7 @@ func toasts(s Sink, want int) error {
 	return nil
 }
 
+// shows is what all others stand on: Text can see what Notify took.
 func shows(ctx context.Context, open func() (Sink, error)) error {
 	s, err := open()
 	if err != nil {
@@ -168,6 +169,7 @@ func shows(ctx context.Context, open func() (Sink, error)) error {
 	return sees(s, []string{"quartz", "agate1", "beryl1"})
 }
 
+// upserts delivers a row, its successor, and the successor once more.
 func upserts(ctx context.Context, open func() (Sink, error)) error {
 	s, err := open()
 	if err != nil {
@@ -187,6 +189,7 @@ func upserts(ctx context.Context, open func() (Sink, error)) error {
 	return err
 }
 
+// keepsNotes delivers as two healers do that each know of one agent.
 func keepsNotes(ctx context.Context, open func() (Sink, error)) error {
 	s, err := open()
 	if err != nil {
@@ -198,6 +201,7 @@ func keepsNotes(ctx context.Context, open func() (Sink, error)) error {
 	return sees(s, []string{"agate1", "beryl1", "coral1"})
 }
 
+// newestWins delivers in the wrong order, as when an answer took the long way.
 func newestWins(ctx context.Context, open func() (Sink, error)) error {
 	s, err := open()
 	if err != nil {
@@ -209,6 +213,7 @@ func newestWins(ctx context.Context, open func() (Sink, error)) error {
 	return sees(s, []string{"topaz", "agate2", "beryl1"}, "quartz", "agate1")
 }
 
+// keysApart uses keys that careless file names, maps or tables would join: by case, by escape, by length.
 func keysApart(ctx context.Context, open func() (Sink, error)) error {
 	s, err := open()
 	if err != nil {
@@ -231,6 +236,7 @@ func keysApart(ctx context.Context, open func() (Sink, error)) error {
 	return sees(s, want)
 }
 
+// toastsOnce counts after repeats, after news, and after another key.
 func toastsOnce(ctx context.Context, open func() (Sink, error)) error {
 	s, err := open()
 	if err != nil {
@@ -264,6 +270,7 @@ func toastsOnRequest(ctx context.Context, open func() (Sink, error)) error {
 	return toasts(s, 0)
 }
 
+// concurrent has workers that add a note each to one shared row, and a row each of their own.
 func concurrent(ctx context.Context, open func() (Sink, error)) error {
 	s, err := open()
 	if err != nil {
@@ -299,6 +306,7 @@ func concurrent(ctx context.Context, open func() (Sink, error)) error {
 	return nil
 }
 
+// endedContext allows both answers, an error or a row that is shown, and no third.
 func endedContext(ctx context.Context, open func() (Sink, error)) error {
 	s, err := open()
 	if err != nil {
@@ -312,6 +320,7 @@ func endedContext(ctx context.Context, open func() (Sink, error)) error {
 	return sees(s, []string{"quartz"})
 }
 
+// survives crashes between delivery and acknowledgement.
 func survives(ctx context.Context, open func() (Sink, error)) error {
 	s, err := open()
 	if err != nil {
@@ -337,6 +346,7 @@ func survives(ctx context.Context, open func() (Sink, error)) error {
 	return toasts(again, 1)
 }
 
+// honest is the check that at-least-once delivery hangs on.
 func honest(ctx context.Context, open func() (Sink, error)) error {
 	s, err := open()
 	if err != nil {
@@ -349,6 +359,7 @@ func honest(ctx context.Context, open func() (Sink, error)) error {
 	return nil
 }
 
+// harmless delivers what a hostile agent name would: it retitles the window, clears the screen, forges a line.
 func harmless(ctx context.Context, open func() (Sink, error)) error {
 	s, err := open()
 	if err != nil {
