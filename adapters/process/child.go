@@ -117,19 +117,6 @@ func ExitCode(e classify.Exit) int {
 	return 128
 }
 
-// StartTicks is when a process was started, in clock ticks since the kernel's boot: with the pid it names one process.
-func StartTicks(pid int) (uint64, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0, fmt.Errorf("read the start time of process %d: %w", pid, err)
-	}
-	st, err := parseStat(string(b))
-	if err != nil {
-		return 0, fmt.Errorf("read the start time of process %d: %w", pid, err)
-	}
-	return st.start, nil
-}
-
 // stat is what is used of /proc/PID/stat.
 type stat struct {
 	state   byte

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"syscall"
 
 	"github.com/mulligan-dev/mulligan/classify"
@@ -19,7 +18,7 @@ type Spec struct {
 	Dir string
 	// Env is the whole environment. Nil means an empty one, never the host's.
 	Env []string
-	// Log gets stdout and stderr, appended; it is created 0600 with its folder 0700. Empty discards both.
+	// Log gets stdout and stderr, appended; it is created 0600, in a folder that is there. Empty discards both.
 	Log string
 }
 
@@ -86,13 +85,16 @@ func (s Spec) launch(path string, argv, env []string, gate *os.File) (*Child, er
 	if gate != nil {
 		files = append(files, gate)
 	}
-	p, err := start(path, argv, s.Dir, env, files, &syscall.SysProcAttr{Setsid: true})
+	p, err := sealed(func() (*child, error) {
+		return start(path, argv, s.Dir, env, files, &syscall.SysProcAttr{Setsid: true})
+	})
 	if err != nil {
 		return nil, startError(s.Command[0], err)
 	}
 	c := &Child{proc: p.proc, pid: p.pid, done: make(chan struct{})}
 	// The process is not reaped before this goroutine runs, so its stat is there even if it has ended already.
-	c.start, err = StartTicks(p.pid)
+	st, err := readStat(p.pid)
+	c.start = st.start
 	go func() {
 		p.await()
 		c.exit = p.reap()
@@ -107,15 +109,9 @@ func (s Spec) launch(path string, argv, env []string, gate *os.File) (*Child, er
 
 // openLog opens a run's log for appending. A symlink in its place is refused: it would send the output elsewhere.
 func openLog(path string) (*os.File, error) {
-	const flags = os.O_WRONLY | os.O_APPEND | os.O_CREATE | unix.O_NOFOLLOW
-	f, err := os.OpenFile(path, flags, 0o600)
-	if errors.Is(err, os.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
-			f, err = os.OpenFile(path, flags, 0o600)
-		}
-	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open the run's log: %w", err)
+		return nil, fmt.Errorf("open the run's log: %w: make its folder, and no symlink in its place", err)
 	}
 	return f, nil
 }

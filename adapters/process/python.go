@@ -172,7 +172,10 @@ func (p *Python) start(plan probe.Plan, scratch string) (*session, error) {
 		return nil, err
 	}
 	defer null.Close()
-	c, err := start(plan.Interpreter, argv, scratch, env, []*os.File{null, w, w, theirs}, &syscall.SysProcAttr{Setsid: true})
+	c, err := sealed(func() (*child, error) {
+		files := []*os.File{null, w, w, theirs}
+		return start(plan.Interpreter, argv, scratch, env, files, &syscall.SysProcAttr{Setsid: true})
+	})
 	if err != nil {
 		ours.Close()
 		r.Close()

@@ -19,7 +19,7 @@ import (
 // Program is what a recipe comes to when it starts Python.
 type Program struct {
 	Runtime run.Runtime
-	// Entry is the program that the command line names, with a script's path made absolute. A probe never runs it.
+	// Entry is the program that the command line names, a script's file filled in. A probe never runs it.
 	Entry freshimport.Entry
 }
 
@@ -76,9 +76,13 @@ func Resolve(r run.Recipe) (*Program, error) {
 	place := freshimport.Place{Dir: dir}
 	if c.Entry.Kind == freshimport.Script {
 		place.Script, place.ScriptIsTree = locate(dir, c.Entry.Name)
-		c.Entry.Name = place.Script
+		c.Entry.File = place.Script
 	}
-	return &Program{Runtime: c.Runtime(interpreter, env, place), Entry: c.Entry}, nil
+	rt := c.Runtime(interpreter, env, place)
+	return &Program{
+		Runtime: run.Runtime{Name: freshimport.Name, Interpreter: rt.Interpreter, Args: rt.Args, Path: rt.Path},
+		Entry:   c.Entry,
+	}, nil
 }
 
 // locate is a script's real path, as Python computes sys.path from it, and whether it is a folder or an archive.

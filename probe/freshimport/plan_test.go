@@ -92,6 +92,9 @@ func TestModules(t *testing.T) {
 			Entry: freshimport.Entry{Kind: freshimport.Script, Name: "/x/agent.py", File: "/x/agent.py"}}, "bin.agent acme.loop", ""},
 		{"script without frames", freshimport.Death{Verdict: classify.Verdict{ManagedModules: []string{"agent"}}, Exists: all, Entry: byScript},
 			"main:/srv/real/agent.py", ""},
+		{"a module of the script's name", freshimport.Death{Exists: all, Dir: "/", Verdict: classify.Verdict{
+			ManagedModules: []string{"agent"}, Frames: []classify.Frame{{File: "/lib/agent.py", Module: "agent"}},
+		}, Entry: byScript}, "agent", "it is another file"},
 		{"each once", freshimport.Death{Verdict: classify.Verdict{ManagedModules: []string{"a", "b", "a", ""}, Module: "b"}, Exists: all}, "a b", ""},
 	}
 	for _, tt := range tests {

@@ -1,0 +1,82 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/probe"
+	"github.com/mulligan-dev/mulligan/probe/freshimport"
+	"github.com/mulligan-dev/mulligan/restart"
+	"github.com/mulligan-dev/mulligan/witness"
+)
+
+// PythonPlanner makes the probe of one death from the run's boot record and the tree as it is now.
+type PythonPlanner struct {
+	// Modules knows where a module may lie; package classify/python is one.
+	Modules witness.Modules
+}
+
+var _ restart.Planner = PythonPlanner{}
+
+// Plan implements restart.Planner.
+func (p PythonPlanner) Plan(r run.Run, v classify.Verdict) (probe.Plan, bool) {
+	if r.Runtime == nil || r.Runtime.Name != freshimport.Name {
+		return probe.Plan{}, false
+	}
+	d := freshimport.Death{Verdict: v, Dir: r.Recipe.Dir, Exists: func(m string) bool { return p.exists(r, m) }}
+	if prog, err := Resolve(r.Recipe); err == nil && prog != nil {
+		d.Entry = prog.Entry
+	}
+	roots := make([]classify.Root, len(r.Roots))
+	for i, root := range r.Roots {
+		roots[i] = root.Root
+	}
+	rt := r.Runtime
+	return freshimport.Plan(freshimport.Setting{
+		Runtime: freshimport.Runtime{Interpreter: rt.Interpreter, Args: rt.Args, Path: rt.Path},
+		Env:     r.Recipe.Env, Roots: roots, Workspaces: r.Workspaces, Real: real,
+	}, freshimport.Modules(d))
+}
+
+// exists reports whether the current tree has a module: in a folder of a root, or on the run's search path. What ends
+// up in none of them (a module of the interpreter's own packages, say) is for the probe to find.
+func (p PythonPlanner) exists(r run.Run, module string) bool {
+	if strings.Contains(module, "/") {
+		_, err := os.Stat(module)
+		return err == nil
+	}
+	var dirs []string
+	for _, root := range r.Roots {
+		dirs = append(dirs, root.Dirs...)
+	}
+	dirs = append(dirs, r.Runtime.Path...)
+	for _, f := range p.Modules.Files(module) {
+		for _, d := range dirs {
+			if _, err := os.Stat(filepath.Join(d, f)); err == nil {
+				return true
+			}
+		}
+	}
+	return native(dirs, module)
+}
+
+// native finds an extension module, whose file carries the interpreter's tag.
+func native(dirs []string, module string) bool {
+	for _, d := range dirs {
+		found, err := filepath.Glob(filepath.Join(d, strings.ReplaceAll(module, ".", "/")) + ".*.so")
+		if err == nil && len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func real(dir string) string {
+	if r, err := filepath.EvalSymlinks(dir); err == nil {
+		return r
+	}
+	return dir
+}
