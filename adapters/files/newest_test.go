@@ -82,6 +82,14 @@ func TestNewestWithoutItsIndex(t *testing.T) {
 		"lines of writes that never came": edit(func(s string) string {
 			return s + "1 2 3 p__l2.json {}\n4 5 6 p__nobody.json {}\n"
 		}),
+		"a line of an earlier revision": edit(func(s string) string {
+			for line := range strings.Lines(s) {
+				if strings.Contains(line, " p__l4.json ") {
+					return s + line
+				}
+			}
+			return ""
+		}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

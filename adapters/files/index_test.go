@@ -1,0 +1,75 @@
+package files
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/mulligan-dev/mulligan/internal/durable"
+	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
+)
+
+// An index that is made anew must not lose what is written meanwhile. Both ways in which that could happen are tried
+// step by step.
+func TestIndexMadeAnewLosesNothing(t *testing.T) {
+	t.Parallel()
+	open := func(t *testing.T) (*Home, func(line string) int) {
+		h, err := Open(Config{Dir: filepath.Join(t.TempDir(), "home")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = h.Close() })
+		r, err := ledger.New(ledger.Key{Project: "p", Lineage: "l"}, ledger.Change{Event: ledger.Claim, Now: stamp.Wall(time.Now(), 0), Actor: h.Instances().Self()})
+		if err == nil {
+			err = h.Ledger().Create(t.Context(), r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h, func(line string) int {
+			b, err := os.ReadFile(filepath.Join(h.Dir(), "ledger", indexName))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return bytes.Count(b, []byte(line))
+		}
+	}
+	t.Run("appended while the records are read", func(t *testing.T) {
+		t.Parallel()
+		h, count := open(t)
+		x := h.records.index
+		old, err := h.records.dir.Stat(indexName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, b, err := x.scan(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.append([]byte("1 2 3 meanwhile {}\n"))
+		x.install(b, old)
+		if n := count("meanwhile"); n != 1 {
+			t.Errorf("the line is there %d times", n)
+		}
+	})
+	t.Run("made anew between the line and the write", func(t *testing.T) {
+		t.Parallel()
+		h, count := open(t)
+		x := h.records.index
+		n := x.note("meanwhile", []byte("{}"))
+		n.before(durable.Info{Ino: 1, Size: 2, MTime: 3})
+		if _, err := x.rebuild(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		if n := count("meanwhile"); n != 0 {
+			t.Fatalf("before the write was made the line is there %d times", n)
+		}
+		n.after()
+		if n := count("meanwhile"); n != 1 {
+			t.Errorf("the line is there %d times", n)
+		}
+	})
+}
