@@ -179,7 +179,7 @@ func shellOwned(key string) bool {
 	switch key {
 	case "", "IFS", "OPTIND", "OPTARG", "PPID", "LINENO", "UID", "EUID", "GROUPS", "RANDOM", "SRANDOM", "SECONDS",
 		"EPOCHSECONDS", "EPOCHREALTIME", "HISTCMD", "DIRSTACK", "FUNCNAME", "PIPESTATUS", "SHELLOPTS", "POSIXLY_CORRECT",
-		"MAILCHECK", "PS4":
+		"MAILCHECK", "PS1", "PS2", "PS4":
 		return true
 	}
 	return strings.HasPrefix(key, "BASH") || strings.HasPrefix(key, own)
