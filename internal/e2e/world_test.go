@@ -441,3 +441,23 @@ func terminate(t *testing.T, pid int) {
 		t.Fatal(err)
 	}
 }
+
+// command is a command of an update, with the agents' environment.
+func (w *world) command(args ...string) update.Command {
+	return update.Command{Args: args, Dir: w.dir, Env: w.env}
+}
+
+// first is the journal's first row.
+func (w *world) first() journal.Row {
+	w.t.Helper()
+	for r, err := range w.home.Updates().Rows(w.ctx) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return r
+	}
+	w.t.Fatal("the journal is empty")
+	return journal.Row{}
+}
+
+func nothing(context.Context) error { return nil }
