@@ -232,5 +232,5 @@ func (e *execCommand) ended(res managed.Result, err error) error {
 
 // warn says something that does not change the exit code.
 func (e *execCommand) warn(format string, args ...any) {
-	fmt.Fprintf(e.env.Stderr, "%s exec: %s\n", e.program(), fmt.Sprintf(format, args...))
+	fmt.Fprintf(e.env.Stderr, "%s: %s\n", e.program(), fmt.Sprintf(format, args...))
 }

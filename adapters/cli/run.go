@@ -110,7 +110,7 @@ func (r *runCommand) scope(ctx context.Context, healer *restart.Healer, args []s
 	case len(args) == 1:
 		x, err := healer.Explain(ctx, args[0])
 		if errors.Is(err, restart.ErrNoTarget) || err == nil && x.Run == nil {
-			return restart.Scope{}, usageTarget(r.program(), args[0])
+			return restart.Scope{}, noTarget(r.program(), args[0])
 		}
 		if err != nil {
 			return restart.Scope{}, err
@@ -118,10 +118,6 @@ func (r *runCommand) scope(ctx context.Context, healer *restart.Healer, args []s
 		return restart.Scope{Project: x.Run.Project, Name: x.Run.Name}, nil
 	}
 	return restart.Scope{}, nil
-}
-
-func usageTarget(program, target string) error {
-	return &ExitError{Code: CodeFailed, Err: errors.New("nothing goes by " + notify.Shell(target) + ": `" + program + " list -a` shows the runs")}
 }
 
 func (r *runCommand) pass(ctx context.Context, healer *restart.Healer, scope restart.Scope) error {
