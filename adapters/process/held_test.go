@@ -285,6 +285,8 @@ func TestNothingOfTheHostReachesTheChild(t *testing.T) {
 			}
 		})
 	}
+	sealing.Lock() // another test may be starting something
+	defer sealing.Unlock()
 	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC != 0 {
 		t.Errorf("the host's own descriptor was changed: flags %d, %v", flags, err)
 	}
