@@ -18,6 +18,22 @@ func Redact(s string) string {
 	if !strings.ContainsAny(s, ":=_- ") && len(s) < 16 {
 		return s
 	}
+	// What is hidden changes what stands beside it, so the result is looked at once more until nothing is found. Twice is
+	// the rule; the bound keeps the time linear whatever the text.
+	for range passes {
+		next := redactOnce(s)
+		if next == s {
+			break
+		}
+		s = next
+	}
+	return s
+}
+
+// passes bounds the times that a text is gone over.
+const passes = 6
+
+func redactOnce(s string) string {
 	r := redactor{in: s}
 	for r.i < len(s) {
 		if !r.match() {
@@ -119,7 +135,7 @@ func (r *redactor) keyBlock() bool {
 func armourLabel(s string) (string, bool) {
 	head := s[:min(len(s), 96)]
 	i := strings.Index(head[5:], "-----")
-	if i < 0 || strings.ContainsAny(head[:5+i], "\n\r") {
+	if i < 0 || strings.Trim(head[5:5+i], "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ") != "" {
 		return "", false
 	}
 	return head[:5+i+5], true
@@ -240,7 +256,7 @@ func (r *redactor) option() bool {
 	text := r.in[from:to]
 	// A usage text names its value in capitals or brackets, and prose goes on with a word.
 	if text == "" || text[0] == '-' || text[0] == '[' || harmless(text) || text == strings.ToUpper(text) && !looksRandom(text) ||
-		kind == weak && !looksRandom(text) || len(text) < 4 {
+		kind == weak && !looksRandom(text) || len(text) < 4 || strings.Contains(text, Placeholder) {
 		return false
 	}
 	r.hide(from, to)
