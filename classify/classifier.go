@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -70,7 +71,12 @@ func (c *Classifier) classify(in Input) Verdict {
 	if in.Cause != "" {
 		return typedCause(in.Cause)
 	}
-	log := text.Read(in.Text, TailLimit)
+	tail := in.Text[max(0, len(in.Text)-TailLimit):]
+	limit := TailLimit
+	if !c.hinted(tail) {
+		limit = statementBytes // no failure is in it, so only the last statement counts
+	}
+	log := text.Read(in.Text, limit)
 	f, rt := c.parse(log)
 	if v, ok := exitVerdict(in.Exit, log, f); ok {
 		return v
@@ -109,6 +115,24 @@ func (c *Classifier) classify(in Input) Verdict {
 	}
 	v.Runtime = rt.Name()
 	return v
+}
+
+// statementBytes holds the run's last statement, with room for the dress.
+const statementBytes = 8 << 10
+
+// hinted reports whether any runtime may find a failure in a tail.
+func (c *Classifier) hinted(tail []byte) bool {
+	// Colours, wide characters and partial records may lie inside the words that are searched for.
+	if bytes.IndexByte(tail, 0x1b) >= 0 || bytes.IndexByte(tail, 0) >= 0 || bytes.Contains(tail, []byte(" P ")) || bytes.Contains(tail, []byte("#033[")) ||
+		bytes.Contains(tail, []byte(`\u`)) || bytes.Contains(tail, []byte("^[[")) {
+		return true
+	}
+	for _, r := range c.runtimes {
+		if h, ok := r.(Hinter); !ok || h.Hint(tail) {
+			return true
+		}
+	}
+	return false
 }
 
 // parse asks every runtime and keeps the failure that was printed last.

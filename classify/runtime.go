@@ -16,6 +16,13 @@ type Runtime interface {
 	Module(path string) string
 }
 
+// Hinter is what a [Runtime] may implement besides, to make clean logs cheap.
+type Hinter interface {
+	// Hint reports whether Parse could find a failure in a text, by a search for literals. Only a certain no is false. The
+	// text is still dressed, but holds neither control sequences nor other encodings than ASCII's supersets.
+	Hint(tail []byte) bool
+}
+
 // StatementReader is what a [Runtime] may implement besides: programs that catch what kills them print its message in a
 // line of their own.
 type StatementReader interface {

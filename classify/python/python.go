@@ -6,6 +6,7 @@
 package python
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/mulligan-dev/mulligan/classify"
@@ -27,6 +28,23 @@ func (Runtime) Name() string { return "python" }
 func (Runtime) Parse(log *text.Log) *classify.Failure {
 	p := parser{log: log, lines: dedent(log.Lines)}
 	return p.last()
+}
+
+// hints are literals of which every text that Parse finds a failure in holds one.
+var hints = [][]byte{
+	[]byte("Traceback (most recent"), []byte("Error: "), []byte(`", line `), []byte("No module named "), []byte("Fatal Python error"),
+	[]byte("can't open file "), []byte("find '__main__' module"), []byte("No code object available"), []byte("RemoteTraceback"), []byte("ExceptionWithTraceback"),
+	[]byte(`\", line `),
+}
+
+// Hint implements [classify.Hinter].
+func (Runtime) Hint(tail []byte) bool {
+	for _, h := range hints {
+		if bytes.Contains(tail, h) {
+			return true
+		}
+	}
+	return false
 }
 
 // Statement implements [classify.StatementReader]: it finds the message of an import that failed in a line.

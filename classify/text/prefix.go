@@ -25,10 +25,15 @@ func margin(lines []string) bool {
 	return false
 }
 
+// sampleLines is how many lines vote about the dress.
+const sampleLines = 256
+
 // undress takes one layer of prefixes off the lines if most of them carry it, and reports whether it did.
 func undress(lines, sources *[]string) bool {
+	// The end of the log is what is read, and tells how all of it is dressed.
+	sample := (*lines)[max(0, len(*lines)-sampleLines):]
 	full := 0
-	for _, l := range *lines {
+	for _, l := range sample {
 		if strings.TrimSpace(l) != "" {
 			full++
 		}
@@ -41,7 +46,7 @@ func undress(lines, sources *[]string) bool {
 			continue
 		}
 		hits := 0
-		for _, l := range *lines {
+		for _, l := range sample {
 			if n, _ := match(l); n > 0 {
 				hits++
 			}
@@ -107,6 +112,7 @@ func syslogPrefix(l string) (int, string) {
 		}
 	}
 	n := bsdStamp(l[at:])
+	old := n > 0
 	if n == 0 {
 		n = stamp(l[at:])
 	}
@@ -132,7 +138,7 @@ func syslogPrefix(l string) (int, string) {
 	}
 	name := words[len(words)-1]
 	pid := strings.HasSuffix(name, "]") && strings.IndexByte(name, '[') > 0
-	if !pid && (bsdStamp(l) == 0 || len(words) != 2) {
+	if !pid && (!old || len(words) != 2) {
 		return 0, ""
 	}
 	return min(at+tag+2, len(l)), ""
@@ -313,8 +319,8 @@ func common(lines []string) bool {
 	// Only whole words: the prefix ends behind a blank, and is not indentation alone.
 	prefix := base[:shared]
 	end := strings.LastIndexByte(prefix, ' ') + 1
-	if strings.ContainsAny(prefix[:end], "><$#") {
-		return false // a mark of quotation
+	if strings.ContainsAny(prefix[:end], "><$#") || !strings.ContainsAny(prefix[:end], "0123456789[](|/-:") {
+		return false // a mark of quotation, or a mere word
 	}
 	if end < 4 || strings.TrimSpace(prefix[:end]) == "" || strings.HasPrefix(prefix, " ") {
 		return false
