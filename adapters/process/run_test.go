@@ -196,7 +196,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	tests := []struct {
 		name, script, signal string
 	}{
-		{"politely", `trap 'echo asked >&2; exit 6' TERM; echo ready > ready; while :; do sleep 0.01; done`, ""},
+		{"politely", `trap 'echo asked >&2; exit 6' TERM; sleep 60 & echo ready > ready; wait`, ""},
 		{"by force", `trap '' TERM; echo ready > ready; while :; do sleep 0.01; done`, "SIGKILL"},
 		{"stopped", `echo ready > ready; kill -STOP $$; sleep 60`, "SIGTERM"},
 	}
