@@ -32,7 +32,7 @@ type Info struct {
 }
 
 // docPage is the page that explains every code under a heading of its name.
-const docPage = "docs/reasons.md#"
+const docPage = "notify/reasons.md#"
 
 // Reason explains a code. A code that is not in the catalogue is turned into words, so that something readable stands
 // wherever a reason does; the empty code gives an empty Info.

@@ -320,7 +320,7 @@ func TestReasons(t *testing.T) {
 		if i.Title == "" || strings.HasSuffix(i.Title, ".") || strings.Contains(low, "fail") || strings.Contains(low, "error") {
 			t.Errorf("%s: title %q", i.Code, i.Title)
 		}
-		if !strings.HasSuffix(i.Text, ".") || i.Doc != "docs/reasons.md#"+i.Code || !i.Known {
+		if !strings.HasSuffix(i.Text, ".") || i.Doc != "notify/reasons.md#"+i.Code || !i.Known {
 			t.Errorf("%s: %+v", i.Code, i)
 		}
 		switch i.Severity {

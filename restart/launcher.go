@@ -31,6 +31,7 @@ type Order struct {
 
 // Launcher starts the one replacement. It must not try twice.
 type Launcher interface {
+	// Mode is how a replacement is kept from running too early.
 	Mode() Mode
 	// Preflight says beforehand, at no cost, whether a launch would be refused.
 	Preflight(ctx context.Context, o Order) policy.Preflight
@@ -52,6 +53,7 @@ type Started struct {
 type HeldProcess interface {
 	// PID and Start name the process; they stay the program's after Release.
 	PID() int
+	// Start is the start time in clock ticks since boot.
 	Start() uint64
 	// Release lets the program run.
 	Release() error

@@ -40,9 +40,10 @@ var writers = []writer{
 	{Package: "internal/faultfs", Why: "it stands in for the file system and passes on to it what it does not break"},
 	{Package: "internal/tools/...", Why: "developer tools end up in no program of ours"},
 	{Package: "examples/...", Why: "an example makes a playground of its own, and keeps nothing"},
-	{Package: "adapters/process/...", Calls: []string{"os.OpenFile", "golang.org/x/sys/unix.Open"},
-		Why: "a child's log must be an open descriptor before the child starts, and a pty is opened for writing; neither " +
-			"is state that has to survive a power cut"},
+	{Package: "adapters/process/...", Calls: []string{"os.OpenFile", "golang.org/x/sys/unix.Open", "os.MkdirTemp", "os.RemoveAll"},
+		Why: "a child's log must be an open descriptor before the child starts, a pty is opened for writing, and a probe runs " +
+			"in an empty folder of its own; none is state that has to survive a power cut"},
+	{Package: "internal/require", Why: "it makes trees for tests, in the tests' own folders"},
 }
 
 func mayWrite(p *Package, call string) bool {

@@ -30,7 +30,7 @@ var runtimes = []string{
 
 // core is everything that decides without touching the system.
 var core = slices.Concat(
-	[]string{"classify", "witness", "witness/journal", "witness/culprit", "witness/quiet", "probe", "probe/freshimport"},
+	[]string{"classify", "classify/text", "witness", "witness/journal", "witness/culprit", "witness/quiet", "probe", "probe/freshimport"},
 	[]string{"ledger", "ledger/stamp", "ledger/run", "ledger/doorbell", "ledger/storm", "ledger/session", "ledger/effect"},
 	[]string{"episode", "episode/report", "notify", "notify/bootnotice"}, runtimes)
 
@@ -52,13 +52,14 @@ var Layers = []Layer{
 	{Packages: []string{"ledger/stamp"}, Pure: true},
 
 	// Four roots that know nothing of each other. A host may take any of them alone.
-	{Packages: []string{"classify"}, Pure: true},
+	{Packages: []string{"classify/text"}, Pure: true},
+	{Packages: []string{"classify"}, Pure: true, May: []string{"classify/text"}},
 	{Packages: []string{"probe"}, Pure: true},
 	{Packages: []string{"notify"}, Pure: true},
 	{Packages: []string{"ledger"}, Pure: true, May: []string{"ledger/stamp"}},
 
 	{Packages: append([]string{"classify/internal/..."}, runtimes...), Pure: true,
-		May: []string{"classify", "classify/internal/..."}},
+		May: []string{"classify", "classify/text", "classify/internal/..."}},
 	{Packages: []string{"witness/journal"}, Pure: true, May: []string{"ledger/stamp"}},
 	{Packages: []string{"witness"}, Pure: true, May: []string{"classify", "ledger/stamp", "witness/journal"}},
 	{Packages: []string{"witness/culprit", "witness/quiet"}, Pure: true,
@@ -102,7 +103,8 @@ var Layers = []Layer{
 
 	// An adapter knows what it fulfils, never another adapter. Those of the root module share what reaches the machine.
 	{Packages: []string{"adapters/memory/...", "adapters/files/...", "adapters/process/...", "adapters/gitcli/...",
-		"adapters/config/...", "adapters/web/...", "adapters/webhook/..."}, May: slices.Concat(public, system)},
+		"adapters/pypackage/...", "adapters/folder/...", "adapters/config/...", "adapters/terminal/...", "adapters/inbox/...",
+		"adapters/lognotify/...", "adapters/web/...", "adapters/webhook/..."}, May: slices.Concat(public, system)},
 	{Packages: []string{"adapters/zlog/..."}},
 	{Packages: []string{"adapters/sqlite/...", "adapters/postgres/...", "adapters/systemd/...", "adapters/prometheus/...",
 		"adapters/desktop/..."}, May: public, Own: true},
@@ -119,7 +121,7 @@ var Layers = []Layer{
 	{Packages: []string{"internal/require"}},
 	{Packages: []string{"internal/gittest"}, May: []string{"internal/require"}},
 	{Packages: []string{"internal/arch"}},
-	{Packages: []string{"internal/e2e"}},
+	{Packages: []string{"internal/e2e", "internal/bench"}},
 	{Packages: []string{"internal/scenarios"}, May: slices.Concat(public, suites, []string{"adapters/...",
 		"restart/restarttest"})},
 	{Packages: []string{"internal/tools/..."}, Own: true},

@@ -55,8 +55,11 @@ type Command struct {
 type Process interface {
 	// PID and Start name the process; they stay the command's after Release.
 	PID() int
+	// Start is the start time in clock ticks since boot.
 	Start() uint64
+	// Release lets the command run.
 	Release() error
+	// Abandon ends it without having run.
 	Abandon() error
 	// Wait returns when the command has ended, with the ends of what it printed.
 	Wait(ctx context.Context) (exit classify.Exit, stdout, stderr []byte)
