@@ -67,6 +67,8 @@ type Healer struct {
 	// anew by every full pass.
 	seen map[ledger.Key]ledger.Record
 	held sync.WaitGroup // programs that were started held and are watched to their end
+	// watching has the run ids of those whose end is not on record yet.
+	watching sync.Map
 }
 
 // New validates the config and reports all that is wrong with it at once.

@@ -44,10 +44,29 @@ func (p *pass) settleLaunched(ctx context.Context, rec ledger.Record) error {
 	case r.Ended != nil:
 		return p.settleRecord(ctx, rec.Key, ledger.SettleBad, policy.AlreadyRestarted,
 			"This run was already the one restart of its lineage. It is reported and not started again.")
-	case p.h.cfg.Stores.Instances.Liveness(*rec.Launch.Bound) == ledger.Dead:
+	case p.h.cfg.Stores.Instances.Liveness(*rec.Launch.Bound) == ledger.Dead && !p.watched(rec):
 		return p.settleLost(ctx, rec)
 	}
 	return nil
+}
+
+// watched reports that somebody is about to say how a replacement ended. A program that was started held is gone a
+// moment before its watcher, the healer that launched it, has read the identities and recorded the end.
+func (p *pass) watched(rec ledger.Record) bool {
+	if !rec.Launch.Bound.Unlocked {
+		return false
+	}
+	for _, e := range rec.History {
+		switch {
+		case e.Event != ledger.BeginLaunch:
+		case e.Actor == p.h.self.ID:
+			_, ok := p.h.watching.Load(rec.Launch.Run)
+			return ok
+		default:
+			return p.h.cfg.Stores.Instances.Liveness(ledger.Instance{ID: e.Actor}) == ledger.Alive
+		}
+	}
+	return false
 }
 
 // settleLost reads the run once more before it believes that the replacement is gone without a word: its runner
