@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -24,6 +26,11 @@ func (p *pass) startHeld(ctx context.Context, d *death, o Order) (Started, error
 		return Started{}, fmt.Errorf("make a run id: %w", err)
 	}
 	o.Run = id.String()
+	if o.Dead.Recipe.Marking == run.Phases {
+		// The program looks for the file in which it marks its phases. What a replacement marks decides nothing, and
+		// nobody here could keep it. The variable is managed.PhaseFileVar; that package stands on this one.
+		o.Dead.Recipe.Env = append(slices.Clone(o.Dead.Recipe.Env), "MULLIGAN_PHASE_FILE="+os.DevNull)
+	}
 	s, err := p.h.cfg.Launcher.Launch(ctx, o)
 	if err != nil {
 		return Started{}, fmt.Errorf("launch %s: %w", d.run.Name, err)
@@ -43,13 +50,19 @@ func (p *pass) startHeld(ctx context.Context, d *death, o Order) (Started, error
 		}
 		r.Boot = append(r.Boot, o.Identity)
 	}
+	p.h.watching.Store(r.ID, true)
 	if err := p.gate(ctx, o, r); err != nil {
+		p.h.watching.Delete(r.ID)
 		return Started{}, errors.Join(fmt.Errorf("pass the launch gate for %s: %w", d.run.Name, err), s.Held.Abandon())
 	}
 	if err := s.Held.Release(); err != nil {
+		p.h.watching.Delete(r.ID)
 		return Started{}, fmt.Errorf("let the replacement of %s run: %w", d.run.Name, err)
 	}
-	p.h.held.Go(func() { p.h.watch(context.WithoutCancel(ctx), r, s.Held) })
+	p.h.held.Go(func() {
+		defer p.h.watching.Delete(r.ID)
+		p.h.watch(context.WithoutCancel(ctx), r, s.Held)
+	})
 	return s, nil
 }
 
