@@ -461,3 +461,19 @@ func (w *world) first() journal.Row {
 }
 
 func nothing(context.Context) error { return nil }
+
+// reports is how many episodes have a report.
+func (w *world) reports() int {
+	w.t.Helper()
+	names, err := os.ReadDir(filepath.Join(w.home.Dir(), "episodes"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	n := 0
+	for _, e := range names {
+		if !strings.HasPrefix(e.Name(), ".") {
+			n++
+		}
+	}
+	return n
+}
