@@ -24,6 +24,9 @@ import (
 	"github.com/mulligan-dev/mulligan/restart/managed"
 )
 
+// The commands of this file are what people do about runs. Each writes down first what was wanted, and acts then: what a
+// person wants wins over everything that the healer would do, also when this process ends in between.
+
 // actView is what a command did to a run, as JSON.
 type actView struct {
 	Run     string `json:"run"`
@@ -123,6 +126,8 @@ func newStop(s *shared) *cobra.Command {
 	return c
 }
 
+// stop ends the program of a living run. Whatever makes it doubtful that the pid is the program's makes it an error
+// instead: a signal cannot be taken back.
 func (s *shared) stop(ctx context.Context, h *host, r run.Run, grace time.Duration) error {
 	in := h.cfg.Stores.Instances
 	switch {
@@ -182,6 +187,8 @@ func newRetry(s *shared) *cobra.Command {
 		if err != nil {
 			return ownFailure(err)
 		}
+		// Half-done work may lie there, and the program is about to work in it again; whoever did not mean that can still
+		// press Ctrl-C.
 		for _, w := range r.Workspaces {
 			e.warn("the run that ended may have left work in %s", notify.Line(w, 0))
 		}

@@ -13,6 +13,8 @@ import (
 	"github.com/mulligan-dev/mulligan/classify"
 )
 
+// classifyCommand shows the classifier alone: no state folder, no config, nothing is decided. It is how a host tries its
+// own failure texts, and how the classifier is measured.
 type classifyCommand struct {
 	*shared
 	managed, workspaces []string
@@ -105,6 +107,7 @@ func (k *classifyCommand) run(c *cobra.Command, args []string) error {
 // plain is what the flags say about plain text.
 func (k *classifyCommand) plain() (classify.Input, error) {
 	in := classify.Input{Exit: classify.Exit{Code: k.exit, Signal: k.signal}}
+	// A process that a signal ended has no exit code.
 	if k.signal != "" {
 		in.Exit.Code = -1
 	}

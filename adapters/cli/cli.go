@@ -135,6 +135,7 @@ func exactly(what string) cobra.PositionalArgs {
 // program is how the tree is called here, for texts that name a command.
 func (s *shared) program() string { return s.root.CommandPath() }
 
+// jsonFlag gives a command its -j. Every command that has a result has it, under the same name.
 func jsonFlag(c *cobra.Command, on *bool) {
 	c.Flags().BoolVarP(on, "json", "j", false, "print JSON and nothing else")
 }

@@ -17,8 +17,8 @@ func newDoctor(s *shared) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor [-j]",
 		Short: "Check the config, the state folder and the programs that are needed",
-		Long: "Check all that Mulligan stands on, and say what to do about what is wrong. Nothing is changed. Exit code 1 when a\n" +
-			"check failed; warnings alone are 0.",
+		Long: "Check all that Mulligan stands on, and say what to do about what is wrong. Nothing is changed, but a state folder\n" +
+			"that is absent is made. Exit code 1 when a check failed; warnings alone are 0.",
 		Args: s.args(noneOr("argument")),
 	}
 	c.RunE = s.run(func(c *cobra.Command, _ []string) error {
@@ -40,7 +40,7 @@ func newDoctor(s *shared) *cobra.Command {
 	return c
 }
 
-// status is how a check came out.
+// status is how a check came out. A warning is something that may be meant; a failure never is.
 type status string
 
 const (
@@ -84,6 +84,8 @@ func (d *doctor) add(name string, s status, next, detail string, args ...any) {
 	d.checks = append(d.checks, check{Name: name, Status: s, Next: next, Detail: notify.Line(fmt.Sprintf(detail, args...), 0)})
 }
 
+// run makes every check that can be made. A config that is wrong does not end it: the person who is looking for what is
+// wrong wants all of it.
 func (d *doctor) run(ctx context.Context) {
 	cfg, err := d.loadConfig()
 	if err != nil {
@@ -98,6 +100,7 @@ func (d *doctor) run(ctx context.Context) {
 		d.add("state folder", statusFail, "set $MULLIGAN_HOME to an absolute path", "%v", err)
 		return
 	}
+	// Before it is opened: a folder that somebody else owns is refused below, and the modes say why.
 	d.permissions(dir)
 	h, err := d.open(cfg, slog.LevelError)
 	if err != nil {

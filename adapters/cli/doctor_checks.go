@@ -11,10 +11,13 @@ import (
 	"strings"
 
 	"github.com/mulligan-dev/mulligan/adapters/config"
+	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/restart/update"
 	"github.com/mulligan-dev/mulligan/witness"
 )
 
+// config says which file counts, and what is missing in it for anything to be put back. That is no failure: a host may
+// want the ledger and the notices alone.
 func (d *doctor) config(c config.Config) {
 	from := c.File
 	if from == "" {
@@ -34,7 +37,8 @@ func (d *doctor) config(c config.Config) {
 	d.add("roots", statusOK, "", "%d declared", len(c.Roots))
 }
 
-// programs looks for what identities and probes are read with.
+// programs looks for what identities and probes are read with. A program that no root of the config needs is a warning at
+// most: runs may declare roots of their own, and those say at their start what they lack.
 func (d *doctor) programs(c config.Config) {
 	usesGit := slices.ContainsFunc(c.Roots, func(r witness.Root) bool { return r.Kind == config.KindGit })
 	usesPython := slices.ContainsFunc(c.Roots, func(r witness.Root) bool { return r.Runtime == "python" })
@@ -58,7 +62,7 @@ func (d *doctor) programs(c config.Config) {
 	}
 }
 
-// look finds a program in the environment's PATH.
+// look finds a program in the environment's PATH, which may be another than this process has.
 func (d *doctor) look(name string) string {
 	for _, dir := range filepath.SplitList(d.env.get("PATH")) {
 		p := filepath.Join(dir, name)
@@ -109,6 +113,8 @@ func some(list []string) string {
 	return strings.Join(list, "; ")
 }
 
+// pause tells whether anything is started at all. A state that cannot be read is the worst of it: the breaker cannot be
+// asked, so nothing is started until a person has seen to it.
 func (d *doctor) pause(ctx context.Context, h *host, c config.Config) {
 	state, err := h.home.Breaker().State(ctx)
 	switch {
@@ -123,28 +129,30 @@ func (d *doctor) pause(ctx context.Context, h *host, c config.Config) {
 	}
 }
 
+// records audits the whole ledger: what cannot be read, and what the machine cannot have made. Either was done by
+// something else than Mulligan, and nobody can say what it meant, so a person has to look.
 func (d *doctor) records(ctx context.Context, h *host) {
-	healer, err := h.healer()
-	if err != nil {
-		d.add("records", statusFail, "", "%v", err)
-		return
-	}
-	records, damaged, err := healer.Records(ctx)
-	if err != nil {
-		d.add("records", statusFail, "", "%v", err)
-		return
+	n := 0
+	counted := func(yield func(ledger.Record, error) bool) {
+		for r, err := range h.cfg.Stores.Ledger.List(ctx) {
+			n++
+			if !yield(r, err) {
+				return
+			}
+		}
 	}
 	var bad []string
-	for _, one := range damaged {
-		bad = append(bad, one.Error())
+	for _, p := range ledger.Check(counted) {
+		bad = append(bad, p.String())
 	}
 	if len(bad) > 0 {
 		d.add("records", statusFail, "their lineages stay closed; start those runs by hand, and keep the files as they are", "%s", some(bad))
 		return
 	}
-	d.add("records", statusOK, "", "%d, all readable", len(records))
+	d.add("records", statusOK, "", "%d, all sound", n)
 }
 
+// runs looks for runs that cannot be read: their deaths can never be decided, because nobody knows what they were.
 func (d *doctor) runs(ctx context.Context, h *host) {
 	n := 0
 	var bad []string
@@ -162,6 +170,7 @@ func (d *doctor) runs(ctx context.Context, h *host) {
 	d.add("runs", statusOK, "", "%d, all readable", n)
 }
 
+// doorbells looks for notes that no pass can use. They are never removed by a pass: each may be the only word of a death.
 func (d *doctor) doorbells(ctx context.Context, h *host) {
 	items, err := h.cfg.Stores.Doorbells.Pending(ctx)
 	if err != nil {

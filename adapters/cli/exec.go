@@ -18,6 +18,8 @@ import (
 	"github.com/mulligan-dev/mulligan/restart/managed"
 )
 
+// execCommand is a managed run, in both of its forms: the one that a person or a host starts, and the runner of a
+// replacement, which the healer starts.
 type execCommand struct {
 	*shared
 	phases, idempotent           bool
@@ -48,6 +50,7 @@ func newExec(s *shared) *cobra.Command {
 		Annotations: map[string]string{programAnnotation: ""},
 	}
 	f := c.Flags()
+	// What follows CMD is CMD's, also when somebody leaves the "--" out.
 	f.SetInterspersed(false)
 	f.BoolVar(&e.phases, "phases", false, "the program marks its phases")
 	f.BoolVar(&e.idempotent, "idempotent", false, "the whole run counts as before work")
@@ -136,10 +139,12 @@ func (e *execCommand) spec(cfg config.Config, args []string) (managed.Spec, erro
 	case e.idempotent:
 		recipe.Marking = run.Idempotent
 	}
+	// Now, not at the probe: an update may change what the name of the interpreter leads to.
 	rt, err := process.Runtime(recipe)
 	if err != nil {
 		e.warn("the new code cannot be tried before a restart, so this run is never put back: %v", err)
 	}
+	// A root of the config says what it means; one on the command line means the runtime of the program that stands beside it.
 	if len(e.roots) > 0 && rt != nil {
 		for i := range roots {
 			if roots[i].Runtime == "" {
@@ -170,6 +175,7 @@ func nameOf(command []string) string {
 		case a == "-m" && i+1 < len(command):
 			return command[i+1]
 		case strings.HasPrefix(a, "-"):
+			// A program in an argument has no name.
 			if a == "-c" || a == "-e" {
 				return base
 			}
@@ -181,6 +187,7 @@ func nameOf(command []string) string {
 	return base
 }
 
+// interpreter tells programs that run other programs by their names, versions left out ("python3.12").
 func interpreter(base string) bool {
 	plain := strings.TrimRight(base, "0123456789.")
 	for _, name := range []string{"python", "pypy", "node", "ruby", "perl", "php", "bash", "sh", "dash", "zsh"} {
@@ -194,6 +201,7 @@ func interpreter(base string) bool {
 // replace is the runner: what the healer starts for a replacement. It reads no config: everything about the run is in the
 // run that it replaces, and a config that broke meanwhile must not cost the replacement.
 func (e *execCommand) replace(ctx context.Context) error {
+	// A project may have a slash in its name; a lineage is an id and has none.
 	i := strings.LastIndexByte(e.lineage, '/')
 	if i <= 0 || i == len(e.lineage)-1 {
 		return ownFailure(fmt.Errorf("--lineage is %q, want PROJECT/LINEAGE", e.lineage))

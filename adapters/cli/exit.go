@@ -44,6 +44,7 @@ func ExitCode(err error) int {
 	return CodeUsage // all that a command tree finds by itself is in the arguments
 }
 
+// usage is an error in the arguments or the config: nothing was done.
 func usage(format string, args ...any) error {
 	return &ExitError{Code: CodeUsage, Err: fmt.Errorf(format, args...)}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/mulligan-dev/mulligan/restart"
 )
 
-// newestCount is how many records a list shows without -a.
+// newestCount bounds a list without -a, in records: a ledger keeps every lineage for good, so a list has to end.
 const newestCount = 50
 
 type listCommand struct {
@@ -79,6 +79,7 @@ func (l *listCommand) records(ctx context.Context, h *host, healer *restart.Heal
 		recs, damaged, err = healer.Records(ctx)
 		return recs, damaged, false, err
 	}
+	// One more than is shown tells whether there are more.
 	if recs, err = newest.Newest(ctx, newestCount+1); err != nil {
 		return nil, nil, false, err
 	}

@@ -38,6 +38,8 @@ func printLine(w io.Writer, v any) error {
 	return nil
 }
 
+// printText prints a result for people. An error of standard output is an error of the command: half a result that ends
+// well would be taken for a whole one.
 func printText(w io.Writer, text string) error {
 	if _, err := io.WriteString(w, text); err != nil {
 		return fmt.Errorf("print the result: %w", err)
@@ -107,6 +109,7 @@ func parseAge(s string) (time.Duration, error) {
 	return d, nil
 }
 
+// isTerminal tells whether people see what is written to f.
 func isTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil

@@ -9,6 +9,8 @@ import (
 	"github.com/mulligan-dev/mulligan/restart/managed"
 )
 
+// newPhase is the one command that managed programs call themselves, so it opens no state folder and reads no config: a
+// mark costs one append.
 func newPhase(s *shared) *cobra.Command {
 	names := make([]string, len(run.All))
 	for i, p := range run.All {

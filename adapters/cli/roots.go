@@ -80,6 +80,8 @@ func (s *shared) parseRoot(flag string) (witness.Root, error) {
 	return r, nil
 }
 
+// setRoot reads one part behind the folder. Every key is checked, and a value that nobody knows is an error: a kind or a
+// runtime that is misspelt would otherwise show only when a run is not put back.
 func setRoot(r *witness.Root, part string, o config.Options) error {
 	key, value, has := strings.Cut(part, "=")
 	if key == "third_party" && !has {
@@ -114,6 +116,7 @@ func setRoot(r *witness.Root, part string, o config.Options) error {
 	return nil
 }
 
+// names splits A+B; a comma ends the part already.
 func names(list string) []string {
 	return slices.DeleteFunc(strings.Split(list, "+"), func(s string) bool { return s == "" })
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/mulligan-dev/mulligan/restart/policy"
 )
 
+// runCommand is the healer: one pass, or the loop.
 type runCommand struct {
 	*shared
 	dir                        string
@@ -35,7 +36,7 @@ func newRun(s *shared) *cobra.Command {
 		Args: s.args(cobra.MaximumNArgs(1)),
 		RunE: s.run(r.run),
 	}
-	c.Flags().StringVarP(&r.dir, "artifacts", "a", "", "the runs whose folder or workspace is in `DIR`")
+	c.Flags().StringVarP(&r.dir, "all-in", "a", "", "the runs whose folder or workspace is in `DIR`")
 	c.Flags().BoolVarP(&r.pending, "pending", "p", false, "all that is pending")
 	c.Flags().BoolVar(&r.follow, "follow", false, "go on until interrupted (all that is pending)")
 	c.Flags().BoolVarP(&r.dry, "dry-run", "n", false, "decide, but write and start nothing")
@@ -58,12 +59,15 @@ func (r *runCommand) run(c *cobra.Command, args []string) error {
 		level = slog.LevelInfo
 	}
 	return r.ask(c.Context(), level, func(ctx context.Context, h *host, cfg config.Config, healer *restart.Healer) error {
+		// An interrupt ends a pass between two deaths, never inside a launch; only while this command runs is it ours.
 		ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
 		defer stop()
 		scope, err := r.scope(ctx, healer, args)
 		if err != nil {
 			return err
 		}
+		// Switched off, a loop could only wait for a config that it never reads again. It settles what was begun, shows what
+		// is pending, and leaves with the code that says why.
 		if r.follow && cfg.Enabled {
 			return healer.Run(ctx)
 		}
@@ -74,7 +78,7 @@ func (r *runCommand) run(c *cobra.Command, args []string) error {
 // check finds arguments that contradict one another.
 func (r *runCommand) check(c *cobra.Command, args []string) error {
 	chosen := len(args)
-	for _, on := range []bool{c.Flags().Changed("artifacts"), r.pending} {
+	for _, on := range []bool{c.Flags().Changed("all-in"), r.pending} {
 		if on {
 			chosen++
 		}
@@ -90,12 +94,14 @@ func (r *runCommand) check(c *cobra.Command, args []string) error {
 		return usage("nothing is chosen: give a run's NAME, -a DIR or -p for all that is pending")
 	case chosen > 1:
 		return usage("NAME, -a and -p exclude one another: give one of them")
-	case c.Flags().Changed("artifacts") && r.dir == "":
+	case c.Flags().Changed("all-in") && r.dir == "":
 		return usage("-a needs a folder")
 	}
 	return nil
 }
 
+// scope is what the arguments choose. A target names a run; what is decided is the name, so that a replacement of it
+// counts too.
 func (r *runCommand) scope(ctx context.Context, healer *restart.Healer, args []string) (restart.Scope, error) {
 	switch {
 	case r.dir != "":
@@ -120,6 +126,8 @@ func (r *runCommand) scope(ctx context.Context, healer *restart.Healer, args []s
 	return restart.Scope{}, nil
 }
 
+// pass makes one pass and shows it. That a run could not be dealt with outweighs that the healer is held: the first needs
+// a person.
 func (r *runCommand) pass(ctx context.Context, healer *restart.Healer, scope restart.Scope) error {
 	if r.dry {
 		healer = healer.DryRun()
@@ -128,6 +136,7 @@ func (r *runCommand) pass(ctx context.Context, healer *restart.Healer, scope res
 	if err != nil {
 		return err
 	}
+	// A launcher of the host's own may hold its programs; with ours nobody waits here.
 	healer.Wait()
 	if res.Outcomes == nil {
 		res.Outcomes = []restart.Outcome{} // an empty list, not null

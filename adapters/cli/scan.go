@@ -17,6 +17,7 @@ import (
 // scanSince is how far back a scan looks when nobody says.
 const scanSince = "7d"
 
+// newScan is how a person finds out what the healer would have done, before it is allowed to do anything.
 func newScan(s *shared) *cobra.Command {
 	var since string
 	var limit int

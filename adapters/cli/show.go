@@ -20,6 +20,7 @@ import (
 	"github.com/mulligan-dev/mulligan/witness/journal"
 )
 
+// newShow answers the question that a notice leaves: what is known, and what was it decided on.
 func newShow(s *shared) *cobra.Command {
 	var json bool
 	c := &cobra.Command{

@@ -14,6 +14,8 @@ import (
 	"github.com/mulligan-dev/mulligan/witness/journal"
 )
 
+// swapCommand is an update. Its exit code is the command's, because it stands where the command stood before: in scripts
+// and in schedules that look at it.
 type swapCommand struct {
 	*shared
 	wait  string
@@ -63,6 +65,7 @@ func (w *swapCommand) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return ownFailure(err)
 	}
+	// An update that names no code would be quiet and prove nothing; that is not what somebody who calls swap wants.
 	if len(roots) == 0 {
 		return ownFailure(errors.New("no root is declared, so nothing could be witnessed: say with --root or in the config which code CMD changes"))
 	}
