@@ -200,6 +200,22 @@ func TestMoveInTheSecondOfTheDeath(t *testing.T) {
 	}
 }
 
+// A move that changes nothing in the root is not the update that spans the death; the one after it may be.
+func TestSpanningUpdateBehindAMoveElsewhere(t *testing.T) {
+	t.Parallel()
+	p := twoRevisions(203)
+	p.revs = []rev{p.revs[0], {"a2", coarse(201), p.revs[0].files}, p.revs[1]}
+	p.changes = func(c []witness.Change) {
+		for i := range c {
+			c[i].At = exact(150)
+		}
+	}
+	f := gather(t, request(p))
+	if kinds(f) != "boot_identity file_proof" || f.Evidence[0].To != "b" {
+		t.Errorf("findings are %s, want an update to b", dump(f))
+	}
+}
+
 // The earliest of the changed files counts, but none that was there before the boot.
 func TestEarliestChangeCounts(t *testing.T) {
 	t.Parallel()

@@ -151,6 +151,9 @@ func TestLastStepDidIt(t *testing.T) {
 		if g.has[c] != reached {
 			t.Fatalf("commit %s did not bring the presence %v (%+v)", c, reached, g)
 		}
+		if len(g.parents[c]) == 0 && !reached {
+			t.Fatalf("commit %s is the first and is said to have taken the name away (%+v)", c, g)
+		}
 		for _, p := range g.parents[c] {
 			if g.has[p] == reached {
 				t.Fatalf("parent %s of commit %s had the presence already (%+v)", p, c, g)

@@ -203,6 +203,35 @@ func TestShallowCloneSaysSo(t *testing.T) {
 	s.because(s.expect(w1), w3, "the commit is not in the repository")
 }
 
+// A clock that was wrong when a commit was made does not put a parent before its child.
+func TestCommitsInOrderOfDescent(t *testing.T) {
+	t.Parallel()
+	r := require.NewRepo(t)
+	at := func(hours int) { r.Clock = time.Date(2026, 1, 1, hours, 0, 0, 0, time.UTC) }
+	at(1)
+	base := r.Commit("base", "acme/a.py", "0\n")
+	at(10)
+	r.Commit("fork", "acme/a.py", "1\n")
+	r.Git("checkout", "-q", "-b", "side")
+	at(2) // this machine's clock is behind
+	r.Commit("side", "acme/side.py", "1\n")
+	r.Git("checkout", "-q", "main")
+	at(20)
+	r.Commit("main", "acme/main.py", "1\n")
+	r.Git("merge", "-q", "--no-ff", "-m", "merge", "side")
+	got, err := newSource(t).Commits(t.Context(), rootOf(r), base, r.Head(), []string{"acme/a.py", "acme/side.py", "acme/main.py"}, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var subjects []string
+	for _, c := range got {
+		subjects = append(subjects, c.Subject)
+	}
+	if s := strings.Join(subjects, ","); !strings.HasSuffix(s, "main,side,fork") {
+		t.Errorf("commits are %s, want main, side, fork", s)
+	}
+}
+
 func TestCommitsFollowRenames(t *testing.T) {
 	t.Parallel()
 	r := require.NewRepo(t)

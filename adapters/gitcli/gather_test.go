@@ -133,6 +133,31 @@ func TestUncommittedRemovalIsProofWithoutCulprit(t *testing.T) {
 	}
 }
 
+func TestMoveThatOverwroteWhatWasDirty(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	s.missing("acme.wire", "")
+	s.repo.Write("acme/wire.py", "local = 1\n")
+	s.boots(-30 * time.Minute)
+	s.repo.Remove("acme/wire.py")
+	s.clock(-20 * time.Minute)
+	broke := s.repo.Commit("drop wire")
+	s.dies(-10 * time.Minute)
+	s.culprit(s.expect(w1, w3), broke)
+}
+
+func TestOldFileOnTheNewCommitIsKnown(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	first := s.repo.Head()
+	s.boots(-30 * time.Minute)
+	s.clock(-20 * time.Minute)
+	s.repo.Commit("drop Frame", "acme/wire.py", withoutFrame, "acme/other.py", "x = 1\n")
+	s.repo.Git("checkout", "-q", first, "--", "acme/wire.py")
+	s.diesReading(-10 * time.Minute)
+	s.because(s.expect(w1), w3, "existed at the boot and at the death")
+}
+
 func TestSymbolInUncommittedFileIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
@@ -155,6 +180,12 @@ func TestBindingOnTheStack(t *testing.T) {
 		t.Fatalf("the identity holds %d bindings, want 2: %+v", n, s.req.Boot[0])
 	}
 	s.repo.Write("acme/_unused.so", "22")
+	s.diesReading(-10 * time.Minute)
+	s.because(s.expect(), w1, "is not on the failing stack")
+
+	// One that is gone is known by its dotted name, which begins like every module's.
+	s.repo.Remove("acme/_unused.so")
+	s.req.Verdict.ManagedModules = []string{"acme", "acme.cli"}
 	s.diesReading(-10 * time.Minute)
 	s.because(s.expect(), w1, "is not on the failing stack")
 

@@ -67,7 +67,7 @@ func TestIdentityIsTheCommitAndWhatDiffersFromIt(t *testing.T) {
 		{"an untracked module counts", func() { r.Write("acme/new.py", "x") }, "acme/new.py"},
 		{"a tracked change counts", func() { r.Write("acme/wire.py", "A = 2\n") }, "acme/new.py acme/wire.py"},
 		{"a deletion counts", func() { r.Remove("acme/old.py") }, "acme/new.py acme/old.py(gone) acme/wire.py"},
-		{"a staged deletion of a file that is there again counts once", func() { r.Git("rm", "-q", "--cached", "README") }, "README acme/new.py acme/old.py(gone) acme/wire.py"},
+		{"a staged deletion of a file that is there again counts once", func() { r.Git("rm", "-q", "--cached", "acme/wire.py") }, "acme/new.py acme/old.py(gone) acme/wire.py"},
 	}
 	for _, tt := range tests {
 		before := identify(t, rootOf(r)).Key()
@@ -76,7 +76,7 @@ func TestIdentityIsTheCommitAndWhatDiffersFromIt(t *testing.T) {
 		if got := paths(after); got != tt.want {
 			t.Errorf("%s: dirty files are %q, want %q", tt.name, got, tt.want)
 		}
-		if strings.HasSuffix(tt.name, "nothing") != (before == after.Key()) {
+		if strings.HasSuffix(tt.name, "counts") == (before == after.Key()) {
 			t.Errorf("%s: key went from %s to %s", tt.name, before, after.Key())
 		}
 	}
@@ -91,6 +91,18 @@ func TestIdentityIsLimitedToTheFolders(t *testing.T) {
 	r.Write("a/acme/wire.py", "1", "b/other.py", "1", "c/x.py", "1")
 	if got := paths(identify(t, root)); got != "../c/x.py acme/wire.py" {
 		t.Errorf("dirty files are %q; want those of a and c, relative to a", got)
+	}
+}
+
+func TestFolderNamesAreNoPatterns(t *testing.T) {
+	t.Parallel()
+	r := require.NewRepo(t)
+	r.Commit("one", "p[1]/a.py", "", "p1/b.py", "", ":!p/c.py", "")
+	root := rootOf(r)
+	root.Dirs = []string{filepath.Join(r.Dir, "p[1]"), filepath.Join(r.Dir, ":!p")}
+	r.Write("p[1]/a.py", "1", "p1/b.py", "1", ":!p/c.py", "1")
+	if got := paths(identify(t, root)); got != "../:!p/c.py a.py" {
+		t.Errorf("dirty files are %q; want those of the two folders alone", got)
 	}
 }
 

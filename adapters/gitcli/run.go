@@ -18,7 +18,7 @@ const maxOutput = 64 << 20
 // always are the settings under which git's output and behaviour do not depend on the user. The user's files are still
 // read, because only they can allow a repository that belongs to somebody else (safe.directory).
 var always = []string{
-	"--no-optional-locks", "--no-pager", "--literal-pathspecs",
+	"--no-pager", "--literal-pathspecs",
 	"-c", "core.fsmonitor=false",
 	"-c", "core.hooksPath=/dev/null",
 	"-c", "log.showSignature=false",
