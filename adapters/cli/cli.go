@@ -11,7 +11,9 @@ import (
 // name is the tree's own name where it is not mounted.
 const name = "mulligan"
 
-// New is the command tree. Its own RunE lists the ledger; every other command is below it.
+// New is the command tree. Its own RunE lists the ledger; every other command is below it. A host may set Use to another
+// name before it mounts the tree. The tree's persistent flags are --home, --config and --verbose with the short form -v;
+// a host's own persistent flags must not use that letter for another name.
 func New(env Env) *cobra.Command {
 	s := &shared{env: env.withDefaults()}
 	list := &listCommand{shared: s}

@@ -159,6 +159,37 @@ agent_auto_restart:
 	}
 }
 
+// TestDocumentedExample reads the file in the package comment: it must be whole, and name every key that there is.
+func TestDocumentedExample(t *testing.T) {
+	t.Parallel()
+	src, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for line := range strings.Lines(string(src)) {
+		if sample, ok := strings.CutPrefix(line, "//\t"); ok {
+			text.WriteString(sample)
+		}
+	}
+	p := &parser{file: "doc.go", folder: standIn, future: standIn, detect: func(string) string { return KindGit }}
+	c := p.document([]byte(text.String()))
+	if len(p.problems) > 0 {
+		t.Fatal(p.err())
+	}
+	for _, key := range append(blockKeys(), "name", "kind", "dirs", "modules", "bindings", "package", "runtime", "third_party") {
+		if !strings.Contains(text.String(), key+":") {
+			t.Errorf("the example has no %s", key)
+		}
+	}
+	roots := c.Roots
+	want := Default()
+	want.Roots, want.Workspaces = roots, nil
+	if d := cmp.Diff(want, c); d != "" || len(roots) != 2 || roots[1].Kind != KindPackage {
+		t.Errorf("the example does not show the defaults (-want +got):\n%s", d)
+	}
+}
+
 func TestHostsOwnKinds(t *testing.T) {
 	t.Parallel()
 	text := "agent_auto_restart: {roots: [{name: img, kind: image, runtime: node, dirs: [/], modules: [acme]}]}"

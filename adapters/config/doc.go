@@ -10,6 +10,31 @@
 // one exception: a top-level key that bears the name of one of ours and is missing in the block is taken for one that
 // slipped out of it.
 //
+// Everything that can be written, with the defaults where there are any:
+//
+//	agent_auto_restart:
+//	  enabled: true
+//	  quiescence_seconds: 30          # 0: not at all
+//	  max_defer_seconds: 1800
+//	  pending_resurface_seconds: 600
+//	  storm_max_per_episode: 12
+//	  storm_max_per_30m: 20
+//	  project: default
+//	  workspaces: []                  # folders of user code
+//	  notifiers: [terminal]           # terminal, log, {kind: inbox, dir: DIR}
+//	  roots:                          # managed code
+//	    - name: acme
+//	      kind: git                   # git, pypackage or folder; absent: git in a work tree, else folder
+//	      dirs: [/srv/acme/lib]
+//	      modules: [acme]             # acme and all below it
+//	      bindings: [acme_core_rs]    # native libraries of the product
+//	      runtime: python             # absent: the new code is never tried, so nothing is put back
+//	      third_party: false          # true: a missing third-party module under managed code counts as well
+//	    - name: tools
+//	      package: acme-tools         # an installed distribution: kind pypackage
+//	      dirs: [/srv/acme/venv/lib/python3.12/site-packages]
+//	      modules: [acme_tools]
+//
 // What is promised: an absent key has its documented default and an explicit zero is kept apart from it
 // (quiescence_seconds: 0 means none); folders are absolute, relative ones counted from the file, with symlinks
 // resolved, because ownership is decided on resolved paths. A tilde or a variable in a path is not expanded.
