@@ -151,9 +151,9 @@ func trampoline(command, env []string) (argv, shellEnv []string, err error) {
 		viaEnv += ` "$` + own + strconv.Itoa(i) + `"`
 	}
 	viaEnv += ` "$@"`
-	drop := "unset " + own + "go"
+	drop := ":"
 	for i := range carried {
-		drop += " " + own + strconv.Itoa(i)
+		drop += "; unset " + own + strconv.Itoa(i)
 	}
 	execEnv := "exec " + envBin + ` -u PWD -u OLDPWD -u SHLVL -u _ "$@"`
 	switch {

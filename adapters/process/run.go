@@ -2,9 +2,7 @@ package process
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -213,23 +211,42 @@ func (r *runner) supervise(ctx context.Context, signals <-chan os.Signal) (cause
 // stderr is the program's stderr on its way to the host's.
 type stderr struct {
 	from *os.File
-	to   *os.File // nil discards
+	// to is a descriptor of our own: on the standard ones, Go ends the process when nobody reads them. Nil discards.
+	to   *os.File
+	deaf bool // writing to it failed
 	pty  bool
 	tail *tail
 }
 
 // openStderr makes the program's stderr and our reading end of it.
 func openStderr(to *os.File, limit int) (s *stderr, theirs *os.File, err error) {
-	s = &stderr{to: to, tail: newTail(limit)}
-	if to != nil && isTerminal(to) {
-		if s.from, theirs, err = openPTY(to); err == nil {
-			s.pty = true
-			return s, theirs, nil
+	s = &stderr{tail: newTail(limit)}
+	if to != nil {
+		if s.to, err = duplicate(to); err != nil {
+			return nil, nil, err
 		}
-		// No pseudo-terminal to be had (a bare container): a pipe loses the colours, not the run.
+		if isTerminal(to) {
+			s.from, theirs, err = openPTY(to)
+			s.pty = err == nil
+			// No pseudo-terminal to be had (a bare container): a pipe loses the colours, not the run.
+		}
 	}
-	s.from, theirs, err = pipe()
+	if !s.pty {
+		s.from, theirs, err = pipe()
+	}
+	if err != nil && s.to != nil {
+		s.to.Close()
+	}
 	return s, theirs, err
+}
+
+func duplicate(f *os.File) (*os.File, error) {
+	fd, err := -1, error(os.ErrClosed)
+	control(f, func(n int) { fd, err = unix.FcntlInt(uintptr(n), unix.F_DUPFD_CLOEXEC, 3) })
+	if err != nil {
+		return nil, fmt.Errorf("duplicate %s: %w", f.Name(), err)
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
 // copy passes on until the program's side is closed or a deadline ends it. When the program has the terminal, the host
@@ -254,15 +271,14 @@ func (s *stderr) take(b []byte) {
 		return
 	}
 	s.tail.add(b)
-	if s.to == nil {
+	if s.to == nil || s.deaf {
 		return
 	}
 	if s.pty {
 		copySize(s.to, s.from)
 	}
-	if _, err := s.to.Write(b); err != nil && !errors.Is(err, io.ErrShortWrite) {
-		s.to = nil // nobody reads it any more; the program must not be held up by that
-	}
+	_, err := s.to.Write(b)
+	s.deaf = err != nil // nobody reads it any more, which the program must not notice
 }
 
 // drainBound is how much is taken after the program's end from processes that it left behind and that keep writing.
@@ -285,4 +301,9 @@ func (s *stderr) finish(copied <-chan struct{}) []byte {
 	return s.tail.Bytes()
 }
 
-func (s *stderr) close() { s.from.Close() }
+func (s *stderr) close() {
+	s.from.Close()
+	if s.to != nil {
+		s.to.Close()
+	}
+}

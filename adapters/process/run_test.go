@@ -152,6 +152,63 @@ func TestRunGoesOnWhenNobodyReadsItsStderr(t *testing.T) {
 	}
 }
 
+// What the program wrote before its end is in the tail even if passing it on was stuck, and a survivor holds the pipe.
+func TestRunLosesNothingThatWasWrittenBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if _, err := w.Write(make([]byte, 64<<10)); err != nil { // full: passing on is stuck
+		t.Fatal(err)
+	}
+	res, err := Run(t.Context(), RunSpec{Command: sh(`head -c 60000 /dev/zero >&2; echo end >&2; sleep 60 & echo $! > pid; exit 2`), Dir: dir,
+		Env: []string{"PATH=/usr/bin:/bin"}, Stderr: w, NoSignals: true, Started: func(pid int) {
+			go func() {
+				await(t, func() bool { st, err := readStat(pid); return err != nil || st.state == 'Z' })
+				buf := make([]byte, 4096)
+				for {
+					if _, err := r.Read(buf); err != nil {
+						return
+					}
+				}
+			}()
+		}})
+	var pid int
+	fmt.Sscan(slurp(t, dir, "pid"), &pid)
+	_ = unix.Kill(pid, unix.SIGKILL)
+	if err != nil || len(res.Tail) != 60004 || !strings.HasSuffix(string(res.Tail), "end\n") {
+		t.Errorf("Run: %v, the tail has %d bytes, want 60004", err, len(res.Tail))
+	}
+}
+
+func TestDrainIsBounded(t *testing.T) {
+	t.Parallel()
+	r, w, err := pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := w.Write(make([]byte, 60000)); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	count := func(b []byte) { n += len(b) }
+	if closed := drainFile(r, 100, count); closed || n > 100+32<<10 {
+		t.Errorf("it took %d bytes of a limit of 100, closed %t", n, closed)
+	}
+	if closed := drainFile(r, 1<<20, count); closed || n != 60000 {
+		t.Errorf("it took %d bytes in all, closed %t", n, closed)
+	}
+	w.Close()
+	if !drainFile(r, 1<<20, count) {
+		t.Error("the end was not seen")
+	}
+}
+
 func TestRunReportsSurvivorsAndIsNotHeldByThem(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

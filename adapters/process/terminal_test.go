@@ -23,12 +23,12 @@ const asRunner = "PROCESS_TEST_RUNNER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asRunner) != "" {
-		os.Exit(runner0())
+		os.Exit(runAsRunner())
 	}
 	os.Exit(m.Run())
 }
 
-func runner0() int {
+func runAsRunner() int {
 	r, err := Run(context.Background(), RunSpec{Command: os.Args[1:], Env: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr})
 	var start *StartError
 	if errors.As(err, &start) {
@@ -292,6 +292,34 @@ func TestSignalsArePassedOn(t *testing.T) {
 			}
 			await(t, func() bool { _, err := os.Stat(told); return err == nil })
 		})
+	}
+}
+
+func TestPassingOnDoesNotStopTheRunner(t *testing.T) {
+	t.Parallel()
+	// With tostop, a background process that writes to the terminal is stopped; the runner is one.
+	s, c := openScreen(t, self(t), "/bin/sh", "-c", `stty tostop; echo first >&2; echo second >&2; exit 8`)
+	s.shows("second")
+	if e := waitExit(t, c); e.Code != 8 {
+		t.Errorf("the runner ended with %+v, want code 8", e)
+	}
+}
+
+func TestRunnerOutlivesItsOwnStderr(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	c := exec.Command(self(t), "/bin/sh", "-c", "echo one >&2; echo two >&2; exit 5")
+	c.Env, c.Stderr = append(os.Environ(), asRunner+"=1"), w
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if e := waitExit(t, c); e.Code != 5 {
+		t.Errorf("the runner ended with %+v, want code 5", e)
 	}
 }
 
