@@ -88,7 +88,7 @@ func TestOwnership(t *testing.T) {
 		{"root is the package", []classify.Root{root("/p/a", "a")}, "", "/p/a/core.ex", "/p/a/wire.ex", "skew/"},
 		{"root above", []classify.Root{root("/", "a"), root("/p", "a")}, "", "/p/a/core.ex", "/p/a/wire.ex", "skew/"},
 		{"deeper in the root", []classify.Root{root("/p", "a")}, "", "/p/v2/lib/a/core.ex", "/p/v2/lib/a/wire.ex", "skew/"},
-		{"half a component of the root", []classify.Root{root("/p/x", "a")}, "", "/p/xy/a/core.ex", "/p/xy/a/wire.ex", "unknown/third_party_missing"},
+		{"half a component of the root", []classify.Root{root("/p/x", "a")}, "", "/p/xy/a/core.ex", "/p/xy/a/wire.ex", "never/third_party_import"},
 		{"half a component of the module", []classify.Root{root("/p", "a.wir")}, "", "/p/a/wir/core.ex", "/p/a/wire.ex", "unknown/third_party_missing_in_managed_frame"},
 		{"file elsewhere", []classify.Root{root("/p", "a")}, "", "/p/a/core.ex", "/usr/lib/a/wire.ex", "unknown/third_party_missing_in_managed_frame"},
 		{"file in the workspace", []classify.Root{root("/p", "a")}, "/w", "/p/a/core.ex", "/w/a/wire.ex", "never/workspace_import"},
@@ -99,7 +99,7 @@ func TestOwnership(t *testing.T) {
 		{"two roots, path decides", []classify.Root{root("/p", "a"), root("/q", "a")}, "", "/p/a/core.ex", "/q/a/wire.ex", "skew/"},
 		{"two roots, no path", []classify.Root{root("/p", "a"), root("/q", "a")}, "", "/p/a/core.ex", "", "unknown/ambiguous_root"},
 		{"backslashes", []classify.Root{root(`C:\P\lib`, "a")}, "", `c:\p\LIB\a\core.ex`, `C:\P\lib\a\wire.ex`, "skew/"},
-		{"nothing is managed", nil, "", "/p/a/core.ex", "/p/a/wire.ex", "unknown/third_party_missing"},
+		{"nothing is managed", nil, "", "/p/a/core.ex", "/p/a/wire.ex", "never/third_party_import"},
 	} {
 		f := &classify.Failure{Kind: classify.KindMissingName, Type: "E", Module: "a.wire", Symbol: "S", File: c.file,
 			Frames: []classify.Frame{{File: c.asker, Function: "main"}}}

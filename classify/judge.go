@@ -315,7 +315,8 @@ func (j *judge) torn(v Verdict, f *Failure, st *stack, at seat) Verdict {
 		}
 	}
 	if t.holder == nobody && f.Module == "" && f.File == "" && f.Object == "" && at.holder == managed {
-		t = target{managed, at.module, at.root, false, false}
+		// What was being loaded is not said, and may be anybody's.
+		return unknown(v, TornFile, "module_not_named")
 	}
 	switch {
 	case t.holder == workspace || t.holder != managed && at.holder == workspace:

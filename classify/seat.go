@@ -29,11 +29,14 @@ func (s *scope) stackOf(f *Failure, outer bool) stack {
 		h, module, root := s.holderOf(fr)
 		if h == nobody {
 			switch {
-			case (!started || fr.File == foot && foot != "") && !temporary(fr.File):
+			case (!started && s.startsPrograms(fr.File) || fr.File == foot && foot != "") && !temporary(fr.File):
 				h, foot = launcher, fr.File
 			default:
 				h = packaged
 			}
+		}
+		if fr.Origin == OriginLauncher && h == launcher && started {
+			h = runtime // code that a library made up and ran, in the middle of the stack
 		}
 		if h != runtime {
 			started = true
@@ -92,6 +95,46 @@ func (s *scope) bindingFolder(path string) bool {
 		}
 	}
 	return false
+}
+
+// startsPrograms reports a file that may be the product's launcher: in a folder for programs, without an ending, printed
+// without a folder, or beside a root. Any other script that nobody declared is somebody else's code.
+func (s *scope) startsPrograms(path string) bool {
+	p := cleanPath(path)
+	if !absolute(p) {
+		return true
+	}
+	for _, d := range [...]string{"/bin/", "/sbin/", "/libexec/", "/scripts/", "/Scripts/"} {
+		if strings.Contains(p, d) {
+			return true
+		}
+	}
+	if !strings.Contains(baseName(p), ".") {
+		return true
+	}
+	for _, d := range s.dirs {
+		if d.root >= 0 && within(p, homeOf(d.path)) {
+			return true
+		}
+	}
+	return false
+}
+
+// homeOf is the folder in which everything of a product lies that has a root at path: its folder's folder, unless that is one
+// which many products and people share.
+func homeOf(path string) string {
+	at := strings.LastIndexByte(path, '/')
+	if at <= 0 {
+		return path
+	}
+	parent := path[:at]
+	parts := strings.Split(strings.Trim(parent, "/"), "/")
+	shared := len(parts) == 1 && parts[0] != "app" || parts[0] == "home" && len(parts) < 3 || strings.EqualFold(parts[0], "users") && len(parts) < 3 ||
+		parts[0] == "usr" && len(parts) < 3
+	if shared {
+		return path
+	}
+	return parent
 }
 
 // temporary reports whether a file lies in a folder for throw-away files. A script there starts no product.

@@ -117,14 +117,15 @@ func active(line string) bool {
 	l := strings.ToLower(line)
 	for _, w := range [...]string{"exit", "shut", "stop", "terminat", "fail", "died", "dead", "abort", "crash", "giving up",
 		"gave up", "clos", "clean", "bye", "finish", "ended", "unclean", "fatal", "critical", "leaked", "reason:", "kill",
-		"sentry", "waiting up to", "press ctrl", "uncaught", "unhandled", "not expected", "consumed ", "error"} {
+		"sentry", "restart", ".service", "container", "waiting up to", "press ctrl", "uncaught", "unhandled", "not expected", "consumed ", "error"} {
 		if strings.Contains(l, w) {
 			return false
 		}
 	}
 	for _, w := range [...]string{"continuing", "carrying on", "going on", "resum", "retry", "trying again", "again in", "turn ",
 		"waiting", "processing", "ready", "listening", "connected", "received", "using ", "loaded", "fallback", "falling back",
-		"skipp", "recovered", "still ", "phase=", "slot acquired", "queued", "heartbeat", "step "} {
+		"skipp", "recovered", "still ", "phase=", "slot acquired", "queued", "heartbeat", "step ", "preparing", "starting", "started",
+		"running", "polling", "sleeping", "sending", "next ", "stage ", " done", "completed"} {
 		if strings.Contains(l, w) {
 			return true
 		}

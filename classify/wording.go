@@ -17,11 +17,82 @@ func (j *judge) wording(f *Failure, at seat) (Kind, string, int) {
 	if k := wire(l, strings.ToLower(f.Type), native); k != KindOther {
 		return k, "", -1
 	}
-	if b, r := j.namedBinding(m); r >= 0 && says(l, "older than", "newer than", "mismatch", "requires", "expected", "rebuild", "reinstall",
-		"built for", "built against", "compiled for", "compiled against", "incompatible", "does not match", "out of date", "outdated", "stale", "abi") {
+	if b, r := j.namedBinding(m); r >= 0 && otherBuild(l) {
 		return KindBinding, b, r
 	}
-	return data(l, strings.ToLower(f.Type)), "", -1
+	k := data(l, strings.ToLower(f.Type))
+	if k == KindNewerData && (j.foreignData(m) || j.foreignAuthor(l)) {
+		k = KindOther
+	}
+	return k, "", -1
+}
+
+// otherBuild reports words, in lower case, about a build or a version that does not fit.
+func otherBuild(m string) bool {
+	if says(m, "older than", "newer than", "rebuild", "reinstall", "built for", "built against", "compiled for", "compiled against", "out of date", "outdated",
+		"too old", "too new", "stale", "version mismatch", "abi ") {
+		return true
+	}
+	if !says(m, "mismatch", "requires", "required", "expected", "incompatible", "does not match") {
+		return false
+	}
+	for i := 1; i+1 < len(m); i++ { // a dotted version
+		if m[i] == '.' && m[i-1] >= '0' && m[i-1] <= '9' && m[i+1] >= '0' && m[i+1] <= '9' {
+			return true
+		}
+	}
+	return says(m, "version", "build")
+}
+
+// foreignData reports a message about a file of a workspace.
+func (j *judge) foreignData(m string) bool {
+	for _, d := range j.dirs {
+		if d.root < 0 && strings.Contains(m, d.path) {
+			return true
+		}
+	}
+	return false
+}
+
+// foreignAuthor reports a message, in lower case, that names a program as the newer one which is not the product: a lock file
+// that a newer package manager wrote is no skew of ours.
+func (j *judge) foreignAuthor(m string) bool {
+	at := strings.Index(m, "newer ")
+	if at < 0 {
+		return false
+	}
+	rest := m[at+len("newer "):]
+	if end := strings.IndexAny(rest, "(,;:"); end >= 0 {
+		rest = rest[:end]
+	}
+	words := strings.FieldsFunc(rest, func(r rune) bool { return r != '_' && r != '-' && (r < 'a' || r > 'z') })
+	for _, w := range words[:min(len(words), 4)] {
+		switch w {
+		case "version", "release", "build", "of", "the", "a", "this", "program", "tool":
+			continue
+		case "than", "schema", "format", "layout", "client", "host", "process", "agent", "core", "code", "one", "and", "it", "which", "with", "to", "on", "for", "is", "was",
+			"kind", "revision", "writer", "daemon", "server", "or", "in", "supports", "supported", "us":
+			return false
+		}
+		return !j.productName(w)
+	}
+	return false
+}
+
+// productName reports whether a word in a message is a name of the product: a module or binding, or a part of one.
+func (j *judge) productName(w string) bool {
+	w = strings.ReplaceAll(w, "-", "_")
+	for _, r := range j.roots {
+		for _, list := range [...][]string{r.Modules, r.Bindings, {r.Name}} {
+			for _, n := range list {
+				n = strings.ToLower(strings.Trim(n, "_"))
+				if len(w) > 2 && (strings.HasPrefix(n, w) || strings.HasPrefix(w, n)) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // callsBinding reports whether a printed line of source calls into a declared binding. It supports a reading of the
@@ -71,7 +142,7 @@ func nameByte(c byte) bool {
 
 // wire reads messages about what two sides of the product exchange, in lower case. native says that a binding raised it.
 func wire(m, typ string, native bool) Kind {
-	if says(m, "pickle protocol", "http", "tls", "ssl") {
+	if says(m, "pickle protocol", "http", "tls", "ssl", "mcp", "language server", "lsp", "ssh", "git ", "docker", "redis", "postgres", "mysql", "websocket", "kafka", "amqp", "smtp", "ftp") {
 		return KindOther
 	}
 	sides := says(m, "wire", "protocol", "handshake", "rpc", "ipc", "peer", "daemon", " speaks ", "theirs", "envelope", "frame version", "message version") ||
@@ -85,7 +156,7 @@ func wire(m, typ string, native bool) Kind {
 	case native && says(m, "schemamismatch", "schema mismatch", "versionmismatch", "version mismatch", "protocolmismatch"):
 		return KindWire
 	case says(m, "unknown variant `", "unknown field `"):
-		if sides || native {
+		if (sides || native) && !says(m, "config", "directive", "workflow", ".toml", ".yml", ".yaml") {
 			return KindWire
 		}
 		return KindUnclearWire

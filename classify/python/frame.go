@@ -58,6 +58,9 @@ func number(s string) int {
 func describe(fr *classify.Frame) {
 	fr.Origin = origin(fr.File)
 	// Compiled modules print "init pkg.mod" or "pkg.mod.function" for a function.
+	if unit, ok := strings.CutPrefix(fr.Function, "<module "); ok && dotted(strings.TrimSuffix(unit, ">")) {
+		fr.Unit = strings.TrimSuffix(unit, ">")
+	}
 	if strings.HasSuffix(fr.File, ".pyx") || strings.HasSuffix(fr.File, ".pxd") || strings.HasPrefix(fr.Function, "init ") {
 		fr.Unit = strings.TrimPrefix(fr.Function, "init ")
 		if !dotted(fr.Unit) {
@@ -79,7 +82,13 @@ func origin(path string) classify.Origin {
 	}
 	p := strings.ReplaceAll(path, `\`, "/")
 	for _, d := range [...]string{"/site-packages/", "/dist-packages/", ".egg/", "/__pypackages__/"} {
-		if strings.Contains(p, d) {
+		if at := strings.LastIndex(p, d); at >= 0 {
+			// What finds and loads entry points is the import system's other half.
+			for _, glue := range [...]string{"pkg_resources/", "importlib_metadata/", "importlib_resources/", "_distutils_hack/", "PyInstaller/"} {
+				if strings.HasPrefix(p[at+len(d):], glue) {
+					return classify.OriginRuntime
+				}
+			}
 			return classify.OriginPackage
 		}
 	}

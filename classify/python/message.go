@@ -68,6 +68,12 @@ func importError(f *classify.Failure) {
 	case strings.HasPrefix(m, "bad magic number in "):
 		f.Kind = classify.KindTorn
 		f.Module = strings.Trim(strings.TrimSuffix(firstWord(line[len("bad magic number in "):]), ":"), "'\"")
+	case strings.HasPrefix(m, "Bad magic number in "):
+		f.Kind = classify.KindTorn
+		f.File = strings.TrimSpace(line[len("Bad magic number in "):])
+	case strings.HasPrefix(m, "module '") && strings.Contains(m, "' has no attribute '"):
+		// Loaders of entry points turn the one error into the other.
+		attributeError(f)
 	case strings.HasPrefix(m, "spec not found for the module "), strings.HasPrefix(m, "__path__ attribute not found on "):
 		f.Kind = classify.KindMissingModule
 		f.Module = lastQuoted(line)

@@ -192,6 +192,7 @@ func (p *parser) traceback(i int, headless bool) (*classify.Failure, int) {
 		f.First = i - 1
 	}
 	p.stopped = false
+	strays := 0
 	for i < len(p.lines) {
 		l := p.lines[i]
 		if fr, ok := frame(l); ok {
@@ -230,6 +231,11 @@ func (p *parser) traceback(i int, headless bool) (*classify.Failure, int) {
 			i++
 			continue
 		}
+		if len(f.Frames) > 0 && strays < maxStrays && p.goesOn(i+1) {
+			strays++ // a line of somebody else between the frames
+			i++
+			continue
+		}
 		break
 	}
 	if i < len(p.lines) && exceptionLine(p.lines[i]) {
@@ -248,6 +254,18 @@ func (p *parser) traceback(i int, headless bool) (*classify.Failure, int) {
 	}
 	p.finish(f)
 	return f, i
+}
+
+// maxStrays bounds the lines of others inside one traceback.
+const maxStrays = 8
+
+// goesOn reports whether line i is a frame, so that the line before it cannot have ended the traceback.
+func (p *parser) goesOn(i int) bool {
+	if i >= len(p.lines) {
+		return false
+	}
+	_, ok := frame(p.lines[i])
+	return ok && !isHeader(p.lines[i-1]) && chainLink(p.lines[i-1]) == chainNone
 }
 
 // source keeps the first line of source under a frame. Lines of carets and drawn values are none.

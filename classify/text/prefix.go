@@ -8,7 +8,25 @@ type layer func(line string) (n int, source string)
 // The layers in the order of how certain they are.
 var layers = []layer{criPrefix, syslogPrefix, stampPrefix, composePrefix, bracketPrefix, levelPrefix}
 
-const composeLayer = 3
+// The layers, by their place in the list.
+const (
+	stampLayer   = 2
+	composeLayer = 3
+	levelLayer   = 5
+)
+
+// partly reports a prefix that indented lines do not carry: a program's own log format, which it puts in front of an entry
+// and not in front of every line. It is no dress, and it tells where entries begin.
+func partly(lines []string, match layer) bool {
+	for i, l := range lines {
+		if i > 0 && strings.HasPrefix(l, "  ") && strings.TrimSpace(l) != "" {
+			if n, _ := match(l); n == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // margin reports that the bar behind a name is not the dress but the margin of an exception group: the lines that open and
 // close the group have a plus in its place.
@@ -46,8 +64,11 @@ func undress(lines, sources *[]string) bool {
 			continue
 		}
 		hits := 0
+		if i >= stampLayer && i != composeLayer && partly(sample, match) {
+			continue
+		}
 		for _, l := range sample {
-			if n, _ := match(l); n > 0 {
+			if n, _ := match(l); n > 0 || i == levelLayer && anyLevel(l) {
 				hits++
 			}
 		}
@@ -276,11 +297,24 @@ func levelPrefix(l string) (int, string) {
 			return len(w) + 2, ""
 		case strings.HasPrefix(rest, " | "):
 			return len(w) + 3, ""
-		case rest == ":":
+		case rest == ":" && w[0] < 'a':
 			return len(l), ""
+		case strings.HasPrefix(rest, " ") && len(w) > 4:
+			return len(w) + 1, ""
 		}
 	}
 	return 0, ""
+}
+
+// anyLevel reports a line that begins with any level, so that where all lines do the errors among them can lose theirs. The
+// other levels stay: they tell what a run survived.
+func anyLevel(l string) bool {
+	for _, w := range [...]string{"DEBUG", "INFO", "WARN", "ERROR", "CRITICAL", "FATAL"} {
+		if strings.HasPrefix(l, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // common takes off what nine lines of ten begin with, digits aside: the prefix of a collector that no layer knows.
