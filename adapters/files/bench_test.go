@@ -51,6 +51,8 @@ func compare(b *testing.B, ops int, bare, ours func() error) {
 func report(b *testing.B, bares, ourss, ratios []float64) {
 	b.ReportMetric(at(ratios, 50), "x-base")
 	b.ReportMetric(at(ourss, 10)/at(bares, 10), "x-base-quiet")
+	b.ReportMetric(at(bares, 10)/1e3, "us-base-quiet")
+	b.ReportMetric(at(ourss, 10)/1e3, "us-ours-quiet")
 	b.ReportMetric(at(bares, 50)/1e3, "us-base")
 	b.ReportMetric(at(ourss, 50)/1e3, "us-ours")
 	b.ReportMetric(0, "ns/op") // of a round of both; it says nothing

@@ -22,7 +22,7 @@ type breaker struct{ h *Home }
 
 // State implements storm.Store.
 func (s *breaker) State(context.Context) (st storm.State, err error) {
-	b, _, err := durable.ReadFile(s.h.root, stateName, stateLimit)
+	b, _, err := durable.ReadPublished(s.h.root, stateName, stateLimit, sound)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return storm.State{}, nil
@@ -55,7 +55,7 @@ func (s *breaker) UpdateState(ctx context.Context, f func(storm.State, stamp.Tim
 		if err != nil {
 			return err
 		}
-		return durable.Replace(s.h.root, ".swap-state", stateName, envelope, nil)
+		return durable.Rewrite(s.h.root, ".swap-state", stateName, envelope, nil)
 	})
 	if err != nil {
 		return storm.State{}, fmt.Errorf("change the breaker's state: %w", err)

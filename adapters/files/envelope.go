@@ -45,7 +45,7 @@ func sealed(v any) (envelope, body []byte, err error) {
 
 // unseal takes a body out of its envelope and checks it. What is wrong is a DamageError without key and path.
 func unseal(b []byte) ([]byte, *ledger.DamageError) {
-	b = bytes.TrimSuffix(b, []byte{'\n'})
+	b = bytes.TrimRight(b, " \n") // files are filled up to whole blocks
 	if len(b) > bodyAt && bytes.HasPrefix(b, []byte(sealHead)) && b[len(b)-1] == sealTail {
 		body := b[bodyAt : len(b)-1]
 		sum := sha256.Sum256(body)
@@ -70,6 +70,12 @@ func unseal(b []byte) ([]byte, *ledger.DamageError) {
 
 func newer(got, known int) *ledger.DamageError {
 	return &ledger.DamageError{Why: fmt.Sprintf("schema %d, and this one reads up to %d", got, known), Newer: true}
+}
+
+// sound reports whether a body is whole.
+func sound(b []byte) bool {
+	_, bad := unseal(b)
+	return bad == nil
 }
 
 // open unseals and decodes a body into v, whose schema, read by the function, must be known.

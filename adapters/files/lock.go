@@ -11,8 +11,8 @@ import (
 )
 
 // shards is how many lock files there are for records, and as many for runs and for names: enough that two keys rarely
-// meet, and never one file for each key.
-const shards = 64
+// meet, never one file for each key, and few enough that each soon has its spare file (see durable.Rewrite).
+const shards = 16
 
 // locks are the locks of one open home. Each is a gate between the goroutines of this home and a kernel lock between
 // homes, of this process or another.

@@ -54,7 +54,7 @@ func (s *records) Create(ctx context.Context, r ledger.Record) error {
 		return fmt.Errorf("claim %s: %w", r.Key, err)
 	}
 	note := s.index.note(name, body)
-	err = s.create.Create(name, envelope, note.before)
+	err = s.create.Create(name, durable.Pad(envelope), note.before)
 	note.after()
 	switch {
 	case errors.Is(err, fs.ErrExist):
@@ -88,7 +88,7 @@ func (s *records) get(k ledger.Key) (ledger.Record, error) {
 
 // read reads a record by its file name. k is what the caller expects there, for the errors.
 func (s *records) read(name string, k ledger.Key) (r ledger.Record, err error) {
-	b, _, err := durable.ReadFile(s.dir, name, recordLimit)
+	b, _, err := durable.ReadPublished(s.dir, name, recordLimit, sound)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return r, fmt.Errorf("record %s: %w", k, ledger.ErrNotFound)
@@ -146,7 +146,7 @@ func (s *records) replace(sh, name string, r ledger.Record) error {
 		return err
 	}
 	note := s.index.note(name, body)
-	err = durable.Replace(s.dir, ".swap-"+sh, name, envelope, note.before)
+	err = durable.Rewrite(s.dir, ".swap-"+sh, name, envelope, note.before)
 	note.after()
 	return err
 }

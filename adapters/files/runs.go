@@ -69,10 +69,10 @@ func (s *runs) Start(ctx context.Context, r run.Run, allow func(*run.Run) error)
 		if err != nil {
 			return err
 		}
-		if err := durable.Replace(s.names, ".swap-"+sh, at, to, nil); err != nil {
+		if err := durable.Rewrite(s.names, ".swap-"+sh, at, to, nil); err != nil {
 			return err
 		}
-		err = s.create.Create(file, envelope, nil)
+		err = s.create.Create(file, durable.Pad(envelope), nil)
 		if errors.Is(err, fs.ErrExist) {
 			return run.ErrExists
 		}
@@ -95,7 +95,7 @@ func (s *runs) Get(_ context.Context, id string) (run.Run, error) {
 }
 
 func (s *runs) read(name string) (r run.Run, err error) {
-	b, _, err := durable.ReadFile(s.dir, name, recordLimit)
+	b, _, err := durable.ReadPublished(s.dir, name, recordLimit, sound)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return r, fmt.Errorf("run file %s: %w", name, run.ErrNotFound)
@@ -117,7 +117,7 @@ func (s *runs) Holder(_ context.Context, project, name string) (run.Run, error) 
 
 func (s *runs) holder(project, name string) (run.Run, error) {
 	at := durable.Escape(project, name) + recordSuffix
-	b, _, err := durable.ReadFile(s.names, at, recordLimit)
+	b, _, err := durable.ReadPublished(s.names, at, recordLimit, sound)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return run.Run{}, fmt.Errorf("name %q of project %q: %w", name, project, run.ErrNotFound)
@@ -168,7 +168,7 @@ func (s *runs) Update(ctx context.Context, id string, f func(run.Run) (run.Run, 
 			return err
 		}
 		out = next
-		return durable.Replace(s.dir, ".swap-"+sh, name, envelope, nil)
+		return durable.Rewrite(s.dir, ".swap-"+sh, name, envelope, nil)
 	})
 	if err != nil {
 		return run.Run{}, fmt.Errorf("update run %s: %w", id, err)

@@ -5,7 +5,7 @@
 // to make one fail, or to end the process before it.
 //
 // Above are the ways in which Mulligan writes, each durable when it returns: [Creator] (a whole file appears at once,
-// for exactly one caller), [Replace], [AppendLine] and [Remove]. [ReadFile] reads with a bound, and [Escape] makes a
+// for exactly one caller), [Replace], [Rewrite], [AppendLine] and [Remove]. [ReadFile] reads with a bound, and [Escape] makes a
 // file name of any text.
 //
 // What it refuses: to follow a symlink in place of a file or folder below the root, to open a device or a pipe, and to
@@ -43,6 +43,8 @@ type Dir interface {
 	Open(name string) (File, error)
 	// Create makes an empty file with a name that must be free.
 	Create(name string) (File, error)
+	// Overwrite opens a file that is there for writing from its start, without cutting it.
+	Overwrite(name string) (File, error)
 	// Append opens a file for reading and for writing at its end, made when it is absent.
 	Append(name string) (File, error)
 	// Unnamed makes an empty file that has no name and is gone with the last handle; errors.ErrUnsupported where the file
@@ -54,6 +56,8 @@ type Dir interface {
 	Link(from, to string) error
 	// Rename moves a file over whatever file has the new name, or a folder to a name that is free or an empty folder.
 	Rename(from, to string) error
+	// Exchange gives each of two files the other's name, as one step; errors.ErrUnsupported where that cannot be done.
+	Exchange(a, b string) error
 	// Remove takes away a file's name, or an empty folder.
 	Remove(name string) error
 	// Sync makes the names in the folder durable.
@@ -97,6 +101,7 @@ type Info struct {
 	Ino     uint64
 	Size    int64
 	MTime   int64
+	Links   uint64 // names of the file
 	Regular bool
 	Folder  bool
 }

@@ -51,6 +51,20 @@ func (d *sysDir) Publish(f File, name string) error {
 	return nil
 }
 
+func (d *sysDir) Exchange(a, b string) error {
+	if err := errors.Join(d.check("exchange", a), d.check("exchange", b)); err != nil {
+		return err
+	}
+	err := retry(func() error { return unix.Renameat2(d.fd, a, d.fd, b, unix.RENAME_EXCHANGE) })
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
+		err = errors.ErrUnsupported
+	}
+	return d.fail("exchange", b, err)
+}
+
 // network are the file systems on which locks, exclusive creation or flushing do not hold between machines, or cannot
 // be known to, by the magic number that statfs reports.
 var network = map[int64]string{

@@ -18,5 +18,8 @@ func (d *sysDir) Publish(_ File, name string) error {
 	return d.fail("publish", name, errors.ErrUnsupported)
 }
 
+// Exchange is not to be had here either.
+func (d *sysDir) Exchange(_, b string) error { return d.fail("exchange", b, errors.ErrUnsupported) }
+
 // refuseNetwork knows the network file systems of Linux only.
 func refuseNetwork(int, string) error { return nil }

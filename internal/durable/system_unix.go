@@ -87,7 +87,7 @@ func (e *refusedError) Unwrap() error { return e.err }
 
 func info(st *unix.Stat_t) Info {
 	return Info{
-		Ino: uint64(st.Ino), Size: st.Size, MTime: st.Mtim.Nano(),
+		Ino: uint64(st.Ino), Size: st.Size, MTime: st.Mtim.Nano(), Links: uint64(st.Nlink),
 		Regular: st.Mode&unix.S_IFMT == unix.S_IFREG, Folder: st.Mode&unix.S_IFMT == unix.S_IFDIR,
 	}
 }
@@ -195,6 +195,14 @@ func (d *sysDir) Open(name string) (File, error) {
 
 func (d *sysDir) Create(name string) (File, error) {
 	return d.open("create", name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL)
+}
+
+func (d *sysDir) Overwrite(name string) (File, error) {
+	f, err := d.open("overwrite", name, unix.O_RDWR|unix.O_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	return d.regular(f, "overwrite", name)
 }
 
 func (d *sysDir) Append(name string) (File, error) {

@@ -180,6 +180,85 @@ func Replace(d Dir, temp, name string, content []byte, before func(Info)) error 
 	return d.Sync()
 }
 
+// block is the unit in which [Pad] fills files up.
+const block = 4096
+
+// Pad fills content up with spaces, and a newline at the end, to whole blocks. Files of one size can take each other's
+// place without a change to their metadata, which a flush would have to write as well.
+func Pad(content []byte) []byte { return padTo(content, (int64(len(content))/block+1)*block) }
+
+func padTo(content []byte, size int64) []byte {
+	b := make([]byte, size)
+	for i := copy(b, content); i < len(b); i++ {
+		b[i] = ' '
+	}
+	b[size-1] = '\n'
+	return b
+}
+
+// Rewrite is Replace for files whose readers ignore spaces at the end and use [ReadPublished]. It costs about half: the
+// file that it replaces is kept under the name spare, and is written over by the next Rewrite, so that no inode is made,
+// no block is allocated, and the first of the two flushes has data alone to write. spare is a
+// name that nobody else uses meanwhile.
+func Rewrite(d Dir, spare, name string, content []byte, before func(Info)) error {
+	ok, err := overwrite(d, spare, content, before)
+	if err != nil {
+		_ = d.Remove(spare)
+		return err
+	}
+	if !ok {
+		if err := Stage(d, spare, Pad(content), before); err != nil {
+			return err
+		}
+	}
+	err = d.Exchange(spare, name)
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrNotExist) {
+		err = d.Rename(spare, name)
+	}
+	if err != nil {
+		_ = d.Remove(spare)
+		return err
+	}
+	return d.Sync()
+}
+
+// overwrite puts the content into the spare and flushes it. ok is false when there is none that fits: a spare with a
+// second name is somebody's copy, and is left to him.
+func overwrite(d Dir, spare string, content []byte, before func(Info)) (ok bool, err error) {
+	f, err := d.Overwrite(spare)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if e := f.Close(); err == nil {
+			err = e
+		}
+	}()
+	in, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	if in.Links != 1 || in.Size%block != 0 || in.Size <= int64(len(content)) || in.Size > 4*int64(len(content))+4*block {
+		return false, nil
+	}
+	if _, err := f.Write(padTo(content, in.Size)); err != nil {
+		return false, err
+	}
+	if err := f.Datasync(); err != nil {
+		return false, err
+	}
+	if before != nil {
+		if in, err = f.Stat(); err != nil {
+			return false, err
+		}
+		before(in)
+	}
+	return true, nil
+}
+
 // Stage writes and flushes a file that is about to be renamed.
 func Stage(d Dir, temp string, content []byte, before func(Info)) error {
 	f, err := d.Create(temp)
@@ -287,9 +366,9 @@ func lastNewline(f io.ReaderAt, size int64) (int64, error) {
 	if one[0] == '\n' {
 		return size, nil
 	}
-	const block = 64 << 10
-	for buf := make([]byte, block); size > 0; {
-		from := max(0, size-block)
+	const step = 64 << 10
+	for buf := make([]byte, step); size > 0; {
+		from := max(0, size-step)
 		b := buf[:size-from]
 		if _, err := f.ReadAt(b, from); err != nil {
 			return 0, err
@@ -333,6 +412,26 @@ func ReadFile(d Dir, name string, limit int64) ([]byte, Info, error) {
 		return nil, in, err
 	}
 	return b[:n], in, nil
+}
+
+// ReadPublished is ReadFile for files that [Rewrite] changes. A file that was opened right before it was replaced may be
+// the spare while it is read, and hold what is not published yet; so the name is looked at again, and the file read anew
+// when it is another by now. sound reports whether content is whole.
+func ReadPublished(d Dir, name string, limit int64, sound func([]byte) bool) (b []byte, in Info, err error) {
+	const tries = 100 // a writer needs many times longer than a reader
+	for range tries {
+		if b, in, err = ReadFile(d, name, limit); err != nil {
+			return b, in, err
+		}
+		now, err := d.Stat(name)
+		if err != nil {
+			return nil, in, err
+		}
+		if now.Ino == in.Ino && (now.MTime == in.MTime || sound(b)) {
+			return b, in, nil
+		}
+	}
+	return nil, in, fmt.Errorf("read %s/%s: it changes faster than it can be read", d.Path(), name)
 }
 
 // IsSymlink reports that a name was not opened because it is a symlink.
