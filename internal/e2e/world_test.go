@@ -477,3 +477,6 @@ func (w *world) reports() int {
 	}
 	return n
 }
+
+// hourAndMore is longer than the quiescence of slow.
+const hourAndMore = 61 * time.Minute
