@@ -288,7 +288,8 @@ func TestEveryAbsenceHasAReason(t *testing.T) {
 	}
 }
 
-// A witness belongs to the root that lacks the name or to one whose code asked for it; an update of a third root is none.
+// A witness belongs to the root that lacks the name or to one whose code asked for it; an update of a third root is
+// none.
 func TestWitnessesAreBoundToTheRootsOfTheFailure(t *testing.T) {
 	t.Parallel()
 	p := twoRevisions(150)

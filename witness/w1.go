@@ -319,8 +319,8 @@ type move struct {
 	differs bool
 }
 
-// moved is the side that a move of the history led to. What was dirty at the boot is taken to have stayed so, except where the
-// move wrote it.
+// moved is the side that a move of the history led to. What was dirty at the boot is taken to have stayed so, except
+// where the move wrote it.
 func (s *search) moved(ctx context.Context, boot Identity, rev string) (move, error) {
 	changes, err := s.changed(ctx, boot.Revision, rev)
 	if err != nil {

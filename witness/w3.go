@@ -126,11 +126,15 @@ type name struct {
 	symbol string
 	own    []string // the files of the module
 	member []string // the files of a submodule with the symbol's name: "from a import b" finds those too
+
+	table map[Blob]Content
+	have  map[string]bool // the revisions whose files are in the table
 }
 
 func newName(s *search, m Modules) *name {
 	v := &s.q.Verdict
-	n := &name{s: s, m: m, module: v.Module, symbol: v.Symbol, own: s.q.moduleFiles(s.root, m, v.Module)}
+	n := &name{s: s, m: m, module: v.Module, symbol: v.Symbol, own: s.q.moduleFiles(s.root, m, v.Module),
+		table: map[Blob]Content{}, have: map[string]bool{}}
 	if v.Symbol != "" {
 		n.member = s.q.moduleFiles(s.root, m, v.Module+"."+v.Symbol)
 	}
@@ -218,10 +222,16 @@ func (n *name) unsaid(was, is seen) string {
 	return fmt.Sprintf("%s held changes at the %s that no commit holds, so that whether it had %s is not known", p, at, n)
 }
 
-// read is the content of all the name's files at each revision.
+// read is the content of all the name's files at each revision. What was read once is kept: the commit that is looked
+// for is often one of the two sides.
 func (n *name) read(ctx context.Context, revs []string) (map[Blob]Content, error) {
 	var blobs []Blob
-	for _, rev := range slices.Compact(slices.Clone(revs)) {
+	asked := map[string]bool{}
+	for _, rev := range revs {
+		if n.have[rev] || asked[rev] {
+			continue
+		}
+		asked[rev] = true
 		for _, p := range n.paths() {
 			blobs = append(blobs, Blob{rev, p})
 		}
@@ -230,11 +240,13 @@ func (n *name) read(ctx context.Context, revs []string) (map[Blob]Content, error
 	if err != nil {
 		return nil, err
 	}
-	table := make(map[Blob]Content, len(blobs))
 	for i, b := range blobs {
-		table[b] = contents[i]
+		n.table[b] = contents[i]
 	}
-	return table, nil
+	for rev := range asked {
+		n.have[rev] = true
+	}
+	return n.table, nil
 }
 
 // touching implements [line].

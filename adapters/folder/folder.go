@@ -1,16 +1,16 @@
-// Package folder reads roots of kind "folder": code that was put into place without git or a package, by an archive or a
-// file copy. All that can be told of it is what the disk tells: which code files there are, how large, and when each was
-// modified.
+// Package folder reads roots of kind "folder": code that was put into place without git or a package, by an archive
+// or a file copy. All that can be told of it is what the disk tells: which code files there are, how large, and when
+// each was modified.
 //
 // Call [New] first; the zero [Config] is the default. [Source] fulfils witness.Source and witness.Observer.
 //
-// The identity is the digest of a manifest: path, size and modification time of every code file of the root's modules.
-// A file that was written again with the same content is another tree, then;
-// one whose content was replaced at equal size with its time set back is not.
-// Hidden folders, compiled caches and installed dependencies (node_modules, site-packages) are left out; links are told by
-// their target's name and not followed, except when a root's folder itself is one, as where releases are switched by a link.
-// With more files than the bound the identity is unknown, rather than slow or cut off. There is no past: what a root
-// held at a death is known only if the run's side recorded it.
+// The identity is the digest of a manifest: path, size and modification time of every code file of the root's
+// modules. A file that was written again with the same content is another tree, then; one whose content was replaced
+// at equal size with its time set back is not. Hidden folders, compiled caches and installed dependencies
+// (node_modules, site-packages) are left out; links are told by their target's name and not followed, except when a
+// root's folder itself is one, as where releases are switched by a link. With more files than the bound the identity
+// is unknown, rather than slow or cut off. There is no past: what a root held at a death is known only if the run's
+// side recorded it.
 package folder
 
 import (

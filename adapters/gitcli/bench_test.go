@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +51,52 @@ func BenchmarkIdentify(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkGather measures the whole search for witnesses against the bare git questions that it cannot do without:
+// what changed between two commits, the old files, and which commits touched them.
+func BenchmarkGather(b *testing.B) {
+	s := newStory(b)
+	s.boots(-30 * time.Minute)
+	from := s.repo.Head()
+	s.clock(-20 * time.Minute)
+	for i := range 20 {
+		s.repo.Commit("unrelated", "acme/other.py", fmt.Sprintf("x = %d\n", i))
+	}
+	s.repo.Commit("drop Frame", "acme/wire.py", withoutFrame)
+	s.diesReading(-10 * time.Minute)
+	to := s.repo.Head()
+	questions := [][]string{
+		{"diff-tree", "-r", "-z", "--name-status", from, to, "--", "."},
+		{"cat-file", "--batch"},
+		{"log", "-z", "--format=%H", to, "^" + from, "--", "acme/wire.py"},
+		{"cat-file", "--batch"},
+	}
+	names := fmt.Sprintf("%s:acme/wire.py\n%s:acme/wire.py\n", from, to)
+	var bare, ours []time.Duration
+	for b.Loop() {
+		bare = append(bare, timed(func() {
+			for _, q := range questions {
+				cmd := exec.Command("git", q...)
+				cmd.Dir = s.repo.Dir
+				if q[0] == "cat-file" {
+					cmd.Stdin = strings.NewReader(names)
+				}
+				if _, err := cmd.Output(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}))
+		ours = append(ours, timed(func() {
+			if f := s.gather(); f.Culprit() == nil || f.Culprit().Commit != to {
+				b.Fatal(dump(f))
+			}
+		}))
+	}
+	base, own := median(bare), median(ours)
+	b.ReportMetric(float64(base)/1e6, "ms-git")
+	b.ReportMetric(float64(own)/1e6, "ms-gather")
+	b.ReportMetric(float64(own)/float64(base), "x-git")
 }
 
 func timed(f func()) time.Duration {

@@ -77,8 +77,8 @@ func takeParent(name, top string, take func(string) bool) {
 	}
 }
 
-// changeTime is when a path of the working tree last changed, zero when the disk does not tell. For a deleted path it is
-// the time of the nearest folder above that still exists.
+// changeTime is when a path of the working tree last changed, zero when the disk does not tell. For a deleted path it
+// is the time of the nearest folder above that still exists.
 func (g *repo) changeTime(fromTop string, deleted bool) stamp.Time {
 	var at stamp.Time
 	take := func(name string) bool {

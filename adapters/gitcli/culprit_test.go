@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mulligan-dev/mulligan/classify/python"
 	"github.com/mulligan-dev/mulligan/internal/require"
 	"github.com/mulligan-dev/mulligan/witness"
 	"github.com/mulligan-dev/mulligan/witness/culprit"
@@ -14,7 +15,7 @@ import (
 func find(t *testing.T, r *require.Repo, name, from, to string) culprit.Answer {
 	t.Helper()
 	module, symbol, _ := strings.Cut(name, ":")
-	a, err := culprit.Find(t.Context(), culprit.Query{Root: rootOf(r), Source: newSource(t), Modules: python{}, Module: module, Symbol: symbol, From: from, To: to})
+	a, err := culprit.Find(t.Context(), culprit.Query{Root: rootOf(r), Source: newSource(t), Modules: python.New(), Module: module, Symbol: symbol, From: from, To: to})
 	if err != nil {
 		t.Fatal(err)
 	}

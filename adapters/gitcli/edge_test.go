@@ -3,9 +3,11 @@ package gitcli_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -83,6 +85,13 @@ func TestLastChangeRisesWithTheTree(t *testing.T) {
 		{"a binding", func() { r.Write("libacme.so", "x") }},
 		{"a commit", func() { r.Commit("three") }},
 		{"a checkout of an old commit", func() { r.Git("checkout", "-q", "--detach", first) }},
+		{"a branch that moves without a reflog and is packed", func() {
+			r.Git("checkout", "-q", "main")
+			r.Git("config", "core.logAllRefUpdates", "false")
+			r.Remove(".git/logs")
+			r.Git("update-ref", "refs/heads/main", first)
+			r.Git("pack-refs", "--all")
+		}},
 		{"a packed branch that moves", func() {
 			r.Git("checkout", "-q", "main")
 			r.Git("pack-refs", "--all")
@@ -281,16 +290,26 @@ func TestHungGitIsBounded(t *testing.T) {
 	t.Parallel()
 	r := require.NewRepo(t)
 	r.Commit("one", "acme/a.py", "1\n")
-	// The helper holds the pipe and would outlive its parent.
-	hung := script(t, "sleep 600 & wait\n")
+	// The helper holds the pipe and would outlive its parent. It is there once its number is written down.
+	helper := filepath.Join(t.TempDir(), "helper")
+	hung := script(t, "sleep 600 & echo $! > "+helper+".new && mv "+helper+".new "+helper+"; wait\n")
 
-	s, err := gitcli.New(gitcli.Config{Git: hung, Timeout: 50 * time.Millisecond})
+	s, err := gitcli.New(gitcli.Config{Git: hung, Timeout: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	id, err := s.Identify(context.Background(), rootOf(r))
-	if err != nil || !strings.Contains(id.Unknown, "did not answer within 50ms") {
+	if err != nil || !strings.Contains(id.Unknown, "did not answer within 300ms") {
 		t.Errorf("identity is %+v, %v; want unknown because git was too slow", id, err)
+	}
+	if text, err := os.ReadFile(helper); err == nil {
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state := stateOf(pid); state != "" && state != "Z" {
+			t.Errorf("the helper of a git that was given up lives on (state %s)", state)
+		}
 	}
 	s, err = gitcli.New(gitcli.Config{Git: hung})
 	if err != nil {
@@ -304,6 +323,17 @@ func TestHungGitIsBounded(t *testing.T) {
 	if _, err := s.Changed(ctx, rootOf(r), strings.Repeat("a", 40), strings.Repeat("b", 40)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error is %v, want that of the context", err)
 	}
+}
+
+// stateOf is the kernel's letter for a process, empty when there is none or the system does not show it.
+func stateOf(pid int) string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	state, _, _ := strings.Cut(rest, " ")
+	return state
 }
 
 func TestTooMuchIsUnknown(t *testing.T) {

@@ -1,11 +1,14 @@
 package gitcli_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/classify/python"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/witness"
 	"github.com/mulligan-dev/mulligan/witness/journal"
@@ -38,6 +41,26 @@ func TestUpdateBetweenBootAndDeath(t *testing.T) {
 	if c.Subject != "drop Frame" || c.Path != "acme/wire.py" || c.Name != "acme.wire:Frame" || c.Root != "acme" {
 		t.Errorf("culprit is %+v", c)
 	}
+}
+
+// From what the interpreter printed to the commit that did it.
+func TestFromTheTextToTheCulprit(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	s.boots(-30 * time.Minute)
+	s.clock(-20 * time.Minute)
+	broke := s.repo.Commit("drop Frame", "acme/wire.py", withoutFrame)
+	s.dies(-10 * time.Minute)
+	judge, err := classify.New(classify.Config{Runtimes: []classify.Runtime{python.New()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.req.Verdict = judge.Classify(classify.Input{
+		Text: []byte(fmt.Sprintf("Traceback (most recent call last):\n  File \"%[1]s/acme/cli.py\", line 1, in <module>\n    from acme.wire import Frame\n"+
+			"ImportError: cannot import name 'Frame' from 'acme.wire' (%[1]s/acme/wire.py)\n", s.repo.Dir)),
+		Exit: classify.Exit{Code: 1}, Roots: []classify.Root{s.root.Root},
+	})
+	s.culprit(s.expect(w1, w3), broke)
 }
 
 func TestNothingChanged(t *testing.T) {

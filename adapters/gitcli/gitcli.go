@@ -1,11 +1,11 @@
 // Package gitcli reads roots of kind "git" through the git program. It tells which commit and which changed files a
 // working tree holds, when it last changed, and what its history says about the moment of a death.
 //
-// Call [New] first; the zero [Config] is the default. [Source] fulfils witness.Source, witness.Observer, witness.History and
-// witness.BatchReader.
+// Call [New] first; the zero [Config] is the default. [Source] fulfils witness.Source, witness.Observer,
+// witness.History and witness.BatchReader.
 //
-// It refuses to write: git runs without optional locks, without hooks, file system monitors or lazy fetches, and settings
-// of the user that change its output are overridden. A tree that cannot be told (no repository, no git, a HEAD without
+// It refuses to write: git runs without optional locks, file system monitors or lazy fetches, and settings of the user
+// that change its output are overridden. A tree that cannot be told (no repository, no git, a HEAD without
 // commit, a refusal by git, more changed files than the bound) is an identity with Unknown set and the reason in words.
 // It promises one git process for an identity, for a last change or for both, and that a git which hangs is killed with
 // its children after [Config.Timeout].
@@ -94,7 +94,7 @@ func (s *Source) Identify(ctx context.Context, r witness.Root) (witness.Identity
 	if err == nil {
 		var look status
 		if look, err = s.status(ctx, repo); err == nil {
-			return s.identity(r, repo, look, at)
+			return s.identity(r, repo, look, at), nil
 		}
 	}
 	if ended := ctx.Err(); ended != nil {
@@ -103,9 +103,9 @@ func (s *Source) Identify(ctx context.Context, r witness.Root) (witness.Identity
 	return unknown(r, at, err), nil
 }
 
-// LastChange implements [witness.Source]. The signals are the files in which git records a move of HEAD or of the index,
-// and the changed files themselves. A lock on the index, or a merge or rebase that has not ended, is
-// [witness.ErrChanging].
+// LastChange implements [witness.Source]. The signals are the files in which git records a move of HEAD or of the
+// index, and the changed files themselves; somebody's git that refreshes the index delays, and hides nothing. A lock
+// on the index, or a merge or rebase that has not ended, is [witness.ErrChanging].
 func (s *Source) LastChange(ctx context.Context, r witness.Root) (stamp.Time, error) {
 	o, err := s.Observe(ctx, r)
 	if err != nil {
@@ -121,10 +121,7 @@ func (s *Source) Observe(ctx context.Context, r witness.Root) (witness.Observati
 	if err == nil {
 		var look status
 		if look, err = s.status(ctx, repo); err == nil {
-			id, err := s.identity(r, repo, look, at)
-			if err != nil {
-				return witness.Observation{}, err
-			}
+			id := s.identity(r, repo, look, at)
 			// After the identity: what changes in between makes the last change recent, so that the tree is not taken
 			// for quiet with an identity it no longer has.
 			changed, noSignal := repo.lastChange(r, look)

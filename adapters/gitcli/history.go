@@ -73,7 +73,8 @@ type moveOfHead struct {
 	when     stamp.Time
 }
 
-// parseReflog reads "old new name <mail> seconds zone\tmessage" lines, oldest first. A line that is not one is left out.
+// parseReflog reads "old new name <mail> seconds zone\tmessage" lines, oldest first. A line that is not one is left
+// out.
 func parseReflog(text []byte) []moveOfHead {
 	var out []moveOfHead
 	for line := range bytes.Lines(text) {
@@ -164,8 +165,8 @@ func (s *Source) question(r witness.Root, revisions ...string) (*repo, error) {
 	return open(r)
 }
 
-// Commits implements [witness.History]. Renames are followed: where a commit gave one of the paths its name, the commits
-// of the old name are listed too.
+// Commits implements [witness.History]. Renames are followed: where a commit gave one of the paths its name, the
+// commits of the old name are listed too.
 func (s *Source) Commits(ctx context.Context, r witness.Root, from, to string, paths []string, limit int) ([]witness.Commit, error) {
 	g, err := s.question(r, from, to)
 	if err != nil {

@@ -25,7 +25,8 @@ func (s *Source) Read(ctx context.Context, r witness.Root, rev, path string) ([]
 	return got[0].Data, got[0].Exists, nil
 }
 
-// ReadAll implements [witness.BatchReader] with one git process, and one more for each path with a line feed in its name.
+// ReadAll implements [witness.BatchReader] with one git process, and one more for each path with a line feed in its
+// name.
 func (s *Source) ReadAll(ctx context.Context, r witness.Root, blobs []witness.Blob) ([]witness.Content, error) {
 	if len(blobs) == 0 {
 		return nil, nil
@@ -93,8 +94,8 @@ func (s *Source) readAll(ctx context.Context, r witness.Root, blobs []witness.Bl
 	return out, nil
 }
 
-// objectName is how cat-file is asked for a file, empty when there can be none. cat-file reads one name a line, so a name with a line feed is
-// looked up by itself.
+// objectName is how cat-file is asked for a file, empty when there can be none. cat-file reads one name a line, so a
+// name with a line feed is looked up by itself.
 func (s *Source) objectName(ctx context.Context, g *repo, b witness.Blob) (string, error) {
 	at, ok := g.toTop(b.Path)
 	if !ok || at == "." {
@@ -120,7 +121,8 @@ type object struct {
 	data []byte
 }
 
-// nextObject reads one answer of cat-file --batch: "oid type size\n" and the content with a line feed, or "name missing\n".
+// nextObject reads one answer of cat-file --batch: "oid type size\n" and the content with a line feed, or "name
+// missing\n".
 func nextObject(answer []byte) (object, []byte, error) {
 	line, rest, ok := bytes.Cut(answer, []byte{'\n'})
 	if !ok {

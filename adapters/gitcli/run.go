@@ -20,11 +20,8 @@ const maxOutput = 64 << 20
 var always = []string{
 	"--no-pager", "--literal-pathspecs",
 	"-c", "core.fsmonitor=false",
-	"-c", "core.hooksPath=/dev/null",
-	"-c", "log.showSignature=false",
 	"-c", "log.follow=false",
 	"-c", "i18n.logOutputEncoding=UTF-8",
-	"-c", "color.ui=false",
 }
 
 // kept are the variables of git that may pass; every other would point git at another repository, trace or rewrite.

@@ -87,27 +87,26 @@ func parseStatus(out []byte) (status, error) {
 	return st, nil
 }
 
-// identity reads the files that git named. The error is for nothing but symmetry with its callers' context: what cannot
-// be read is an unknown identity.
-func (s *Source) identity(r witness.Root, g *repo, look status, at stamp.Time) (witness.Identity, error) {
+// identity reads the files that git named. What cannot be read, or is too much, makes the identity unknown.
+func (s *Source) identity(r witness.Root, g *repo, look status, at stamp.Time) witness.Identity {
 	id := witness.Identity{Root: r.Name, Kind: r.Kind, At: at, Revision: look.head}
 	budget := s.cfg.MaxBytes
 	for _, e := range g.relevant(r, look) {
 		if len(id.Dirty) == s.cfg.MaxFiles {
-			return unknown(r, at, fmt.Errorf("more than %d files differ from the commit", s.cfg.MaxFiles)), nil
+			return unknown(r, at, fmt.Errorf("more than %d files differ from the commit", s.cfg.MaxFiles))
 		}
 		f, size, err := g.file(e)
 		if err != nil {
-			return unknown(r, at, fmt.Errorf("changed file %s cannot be read: %w", e.path, err)), nil
+			return unknown(r, at, fmt.Errorf("changed file %s cannot be read: %w", e.path, err))
 		}
 		if budget -= size; budget < 0 {
-			return unknown(r, at, fmt.Errorf("the files that differ from the commit hold more than %d bytes", s.cfg.MaxBytes)), nil
+			return unknown(r, at, fmt.Errorf("the files that differ from the commit hold more than %d bytes", s.cfg.MaxBytes))
 		}
 		id.Dirty = append(id.Dirty, f)
 	}
 	sort.Slice(id.Dirty, func(i, j int) bool { return id.Dirty[i].Path < id.Dirty[j].Path })
 	id.Bindings = codetree.Bindings(r)
-	return id, nil
+	return id
 }
 
 // relevant are the entries that belong to the identity, each path once: every tracked change, and untracked files that

@@ -3,13 +3,13 @@ package gitcli_test
 import (
 	"context"
 	"encoding/json"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/mulligan-dev/mulligan/adapters/gitcli"
 	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/classify/python"
 	"github.com/mulligan-dev/mulligan/internal/require"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/witness"
@@ -17,7 +17,7 @@ import (
 
 // story is one run in a real repository: it boots, the tree changes, it dies of a missing name.
 type story struct {
-	t     *testing.T
+	t     testing.TB
 	repo  *require.Repo
 	root  witness.Root
 	start time.Time // what the times of the story count from; the disk's change times are about now
@@ -31,7 +31,7 @@ const (
 
 // newStory has a tree with acme.wire that binds Frame, and acme.cli that asks for it. HEAD got there an hour before the
 // start.
-func newStory(t *testing.T) *story {
+func newStory(t testing.TB) *story {
 	t.Helper()
 	s := &story{t: t, repo: require.NewRepo(t), start: time.Now()}
 	s.root = rootOf(s.repo)
@@ -40,7 +40,7 @@ func newStory(t *testing.T) *story {
 	s.req = witness.Request{
 		Roots:   []witness.Root{s.root},
 		Sources: map[string]witness.Source{gitcli.Kind: newSource(t)},
-		Modules: map[string]witness.Modules{"python": python{}},
+		Modules: map[string]witness.Modules{"python": python.New()},
 	}
 	s.missing("acme.wire", "Frame")
 	return s
@@ -156,16 +156,4 @@ func dump(f witness.Findings) string {
 		return err.Error()
 	}
 	return string(text)
-}
-
-// python is as much of the runtime as the stories need.
-type python struct{}
-
-func (python) Files(module string) []string {
-	p := strings.ReplaceAll(module, ".", "/")
-	return []string{p + ".py", p + "/__init__.py"}
-}
-
-func (python) Binds(src []byte, name string) bool {
-	return regexp.MustCompile(`(?m)^(class|def) ` + regexp.QuoteMeta(name) + `\b|^` + regexp.QuoteMeta(name) + ` *=`).Match(src)
 }

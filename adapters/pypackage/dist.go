@@ -108,8 +108,8 @@ func nameOf(base string) string {
 	return name
 }
 
-// setAside reports that a name is what pip makes of a folder that it is about to remove: "~" takes the place of its first
-// letter, or "~" and another sign that of the first two.
+// setAside reports that a name is what pip makes of a folder that it is about to remove: "~" takes the place of its
+// first letter, or "~" and another sign that of the first two.
 func setAside(name, want string) bool {
 	if !strings.HasPrefix(name, "~") {
 		return false

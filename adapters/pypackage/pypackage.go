@@ -102,8 +102,8 @@ func (s *Source) Observe(ctx context.Context, r witness.Root) (witness.Observati
 	}, nil
 }
 
-// InForce implements [witness.Dated]. The moment is the earliest change time in the dist-info folder: all of it was made
-// by the installation, and a later touch of one file moves only that file's time.
+// InForce implements [witness.Dated]. The moment is the earliest change time in the dist-info folder: all of it was
+// made by the installation, and a later touch of one file moves only that file's time.
 func (s *Source) InForce(ctx context.Context, r witness.Root) (witness.Identity, stamp.Time, error) {
 	id, err := s.Identify(ctx, r)
 	if err != nil || !id.Known() {

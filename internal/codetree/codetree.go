@@ -2,8 +2,8 @@
 // file held, when it last changed, and what a declared native library looks like.
 //
 // Call [NewMatcher] for the first question and [Digest], [ChangeTime] and [Bindings] for the others. Nothing here
-// follows a symbolic link out of a tree or writes anything; a file that cannot be read is an error, except that a missing
-// binding is a fact of its own.
+// follows a symbolic link out of a tree or writes anything; a file that cannot be read is an error, except that a
+// missing binding is a fact of its own.
 package codetree
 
 import (
@@ -37,9 +37,9 @@ type Matcher struct {
 	patterns [][]string // components of module names
 }
 
-// NewMatcher reads the module patterns of a root. dir is the folder that paths will be relative to. Where that folder is
-// itself a module (its path ends in the pattern, and it does not hold a folder of that name, as it would if it were the
-// checkout), everything below it belongs to the module.
+// NewMatcher reads the module patterns of a root. dir is the folder that paths will be relative to. Where that folder
+// is itself a module (its path ends in the pattern, and it does not hold a folder of that name, as it would if it
+// were the checkout), everything below it belongs to the module.
 func NewMatcher(r witness.Root, dir string, exists func(path string) bool) *Matcher {
 	m := &Matcher{any: len(r.Modules) == 0}
 	for _, module := range r.Modules {
@@ -99,8 +99,8 @@ func components(module string) []string {
 	return strings.FieldsFunc(module, func(c rune) bool { return c == '.' || c == ':' || c == '/' || c == '\\' })
 }
 
-// below reports that the folder lies on the pattern's own path: its last components are the pattern's first. The rest of the
-// pattern is what paths below the folder still have to match.
+// below reports that the folder lies on the pattern's own path: its last components are the pattern's first. The rest
+// of the pattern is what paths below the folder still have to match.
 func below(dir string, pattern []string) (rest []string, ok bool) {
 	parts := strings.Split(filepath.ToSlash(dir), "/")
 	for n := len(pattern); n > 0; n-- {

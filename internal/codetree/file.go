@@ -19,8 +19,8 @@ import (
 // time instead: a model file of gigabytes must not hold up an identity.
 const DigestLimit = 8 << 20
 
-// Digest is the SHA-256 of what a file holds, in hex. A symbolic link is its target's name; what is neither file nor link
-// is its kind.
+// Digest is the SHA-256 of what a file holds, in hex. A symbolic link is its target's name; what is neither file nor
+// link is its kind.
 func Digest(name string, fi os.FileInfo) (string, error) {
 	h := sha256.New()
 	switch {
@@ -56,9 +56,10 @@ func Exists(name string) bool {
 // Missing is the size that stands for a declared binding that is not there.
 const Missing = -1
 
-// Bindings reads the declared native libraries of a root, sorted by path. A declaration is a path, absolute or relative
-// to each of the root's folders, a pattern (*, ?, [...]), or the name of a module as it is imported ("acme._native"). One
-// that matches nothing is kept with size [Missing], so that a library which comes or goes changes the identity.
+// Bindings reads the declared native libraries of a root, sorted by path. A declaration is a path, absolute or
+// relative to each of the root's folders, a pattern (*, ?, [...]), or the name of a module as it is imported
+// ("acme._native"). One that matches nothing is kept with size [Missing], so that a library which comes or goes
+// changes the identity.
 func Bindings(r witness.Root) []witness.Binding {
 	var out []witness.Binding
 	for _, declared := range r.Bindings {

@@ -2,8 +2,8 @@
 // will run. An update under way, or one that ended a moment ago, may still change files.
 //
 // Call [Check] with what was seen; it holds no clock and reads nothing. A tree is not quiet while somebody holds the
-// writer lock, while the command of an open journal row lives, when a root changed less than the quiescence ago, or when
-// no change signal of a root can be read: not knowing is never taken for rest.
+// writer lock, while the command of an open journal row lives, when a root changed less than the quiescence ago, or
+// when no change signal of a root can be read: not knowing is never taken for rest.
 //
 // The [Result] says why in one sentence and when to look again.
 package quiet
@@ -111,8 +111,8 @@ func (c *check) unquiet(until stamp.Time, format string, args ...any) {
 	}
 }
 
-// later is the earliest moment at which a tree that may change right now can be at rest. Without a quiescence it is still
-// a moment on, so that a caller does not spin.
+// later is the earliest moment at which a tree that may change right now can be at rest. Without a quiescence it is
+// still a moment on, so that a caller does not spin.
 func (c *check) later() stamp.Time { return c.now.Add(max(c.quiescence, time.Second)) }
 
 // changes looks at the root that changed last: its rest is the shortest.

@@ -17,8 +17,8 @@ import (
 	"github.com/mulligan-dev/mulligan/witness/witnesstest"
 )
 
-// tree is the simplest source with every power: a tree in memory that remembers its steps, and keeps one file on disk so
-// that there is something to write to by mistake.
+// tree is the simplest source with every power: a tree in memory that remembers its steps, and keeps one file on disk
+// so that there is something to write to by mistake.
 type tree struct {
 	mu      sync.Mutex
 	dir     string

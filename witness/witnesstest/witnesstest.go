@@ -1,15 +1,15 @@
-// Package witnesstest checks that a witness.Source keeps its promises, those of its optional powers included. An adapter
-// needs one function that makes a [World], and three lines:
+// Package witnesstest checks that a witness.Source keeps its promises, those of its optional powers included. An
+// adapter needs one function that makes a [World], and three lines:
 //
 //	func TestSource(t *testing.T) {
 //		witnesstest.Run(t, newWorld)
 //	}
 //
-// Call [Run]. Each check gets a fresh world and runs in parallel with the others; a check of a power that the source does
-// not have is skipped. A failure names the promise that was broken. [Checks] gives the same checks one by one.
+// Call [Run]. Each check gets a fresh world and runs in parallel with the others; a check of a power that the source
+// does not have is skipped. A failure names the promise that was broken. [Checks] gives the same checks one by one.
 //
-// The suite refuses a world that cannot show what a check asks for, and says what it lacks. It waits for nothing: where a
-// change must be later than another, the world is changed again until its clock has moved on.
+// The suite refuses a world that cannot show what a check asks for, and says what it lacks. It waits for nothing:
+// where a change must be later than another, the world is changed again until its clock has moved on.
 package witnesstest
 
 import (
