@@ -28,15 +28,17 @@ type Past struct {
 }
 
 // Scan replays the decision path over the bad ends of the last time span, newest first, at most limit of them (zero: all).
-// It writes nothing and runs no probe: a death that would need one gets the code would_probe. The tree is taken as
+// It writes nothing and runs no probe: a death that would need one gets the code would_probe. A run that cannot be read
+// is an outcome with an error. The tree is taken as
 // quiet, since a replay asks what the update did, not when.
 func (h *Healer) Scan(ctx context.Context, since time.Duration, limit int) ([]Past, error) {
 	dry := h.DryRun()
 	p := &pass{h: dry, now: h.cfg.Now(), seenRoots: map[string]witness.Observation{}, touched: map[ledger.Key]bool{}}
 	var dead []run.Run
+	var out []Past
 	for r, err := range h.cfg.Stores.Runs.List(ctx) {
 		if err != nil {
-			p.failed("", err)
+			out = append(out, Past{Outcome: Outcome{Error: err.Error()}})
 			continue
 		}
 		if r.Ended != nil && !r.Ended.OK && (since == 0 || p.now.Sub(r.Ended.At) <= since) {
@@ -52,7 +54,6 @@ func (h *Healer) Scan(ctx context.Context, since time.Duration, limit int) ([]Pa
 			p.rows = append(p.rows, r)
 		}
 	}
-	out := make([]Past, 0, len(dead))
 	for _, r := range dead {
 		if err := ctx.Err(); err != nil {
 			return out, fmt.Errorf("scan: %w", err)
