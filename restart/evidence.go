@@ -62,7 +62,10 @@ func (p *pass) evidence(ctx context.Context, d *death, f ledger.Facts, ep string
 	if err != nil {
 		return "", fmt.Errorf("write down what was found: %w", err)
 	}
-	files := map[string][]byte{"facts.json": append(b, '\n'), "failure.txt": d.note.Text, "log.txt": logTail(d.run.Log, logKept)}
+	files := map[string][]byte{"facts.json": append(b, '\n'), "failure.txt": d.note.Text}
+	if log := logTail(d.run.Log, logKept); len(log) > 0 {
+		files["log.txt"] = log
+	}
 	path, err := p.h.cfg.Stores.Evidence.Put(ctx, d.run.Key(), files)
 	if errors.Is(err, ledger.ErrExists) && path != "" {
 		return path, nil

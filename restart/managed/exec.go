@@ -112,8 +112,7 @@ func (h *Host) conduct(ctx context.Context, r run.Run, p Program) (Result, error
 	if end.Exit == (classify.Exit{}) {
 		return res, h.end(ctx, r.ID, run.End{OK: true})
 	}
-	err = h.fail(ctx, r, phaseOf(r, phases, end), Failure{Text: end.Tail, Exit: end.Exit})
-	return res, errors.Join(err, h.keepTail(r, end.Tail))
+	return res, h.fail(ctx, r, phaseOf(r, phases, end), Failure{Text: end.Tail, Exit: end.Exit})
 }
 
 // phaseOf is the high-water mark that counts for a program's end.
@@ -127,22 +126,6 @@ func phaseOf(r run.Run, file string, end End) run.Phase {
 		return ReadPhase(file)
 	}
 	return run.UnknownPhase
-}
-
-// keepTail leaves the failure text beside the run for later readers; a replacement's log has it already.
-func (h *Host) keepTail(r run.Run, tail []byte) error {
-	path := h.logPath(r.ID)
-	if r.Log != "" {
-		return nil
-	}
-	if err := put(path, tail); err != nil {
-		return fmt.Errorf("keep the failure text of %s: %w", r.Name, err)
-	}
-	_, err := h.cfg.Stores.Runs.Update(context.Background(), r.ID, func(cur run.Run) (run.Run, error) {
-		cur.Log = path
-		return cur, nil
-	})
-	return err
 }
 
 func (h *Host) logPath(id string) string { return filepath.Join(h.cfg.Dir, id+".log") }

@@ -2,6 +2,7 @@ package managed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/mulligan-dev/mulligan/classify"
@@ -91,21 +92,37 @@ func (h *Host) fail(ctx context.Context, r run.Run, phase run.Phase, f Failure) 
 	if err := h.cfg.Stores.Doorbells.Ring(ctx, note); err != nil {
 		return fmt.Errorf("ring for %s: %w", r.Name, err)
 	}
-	return h.endAt(ctx, r.ID, phase, run.End{At: at, Exit: f.Exit, Cause: f.Cause, Identities: ids})
+	log, err := h.keepText(r, text)
+	return errors.Join(err, h.endAt(ctx, r.ID, phase, log, run.End{At: at, Exit: f.Exit, Cause: f.Cause, Identities: ids}))
+}
+
+// keepText leaves the failure text beside the run for later readers; a replacement's log has it already.
+func (h *Host) keepText(r run.Run, text []byte) (path string, err error) {
+	if r.Log != "" {
+		return r.Log, nil
+	}
+	path = h.logPath(r.ID)
+	if err := put(path, text); err != nil {
+		return "", fmt.Errorf("keep the failure text of %s: %w", r.Name, err)
+	}
+	return path, nil
 }
 
 func (h *Host) end(ctx context.Context, id string, e run.End) error {
 	e.At = h.cfg.Now()
-	return h.endAt(ctx, id, "", e)
+	return h.endAt(ctx, id, "", "", e)
 }
 
-func (h *Host) endAt(ctx context.Context, id string, phase run.Phase, e run.End) error {
+func (h *Host) endAt(ctx context.Context, id string, phase run.Phase, log string, e run.End) error {
 	_, err := h.cfg.Stores.Runs.Update(ctx, id, func(cur run.Run) (run.Run, error) {
 		if cur.Ended == nil {
 			cur.Ended = &e
 		}
 		if phase != "" {
 			cur.Phase = run.High(cur.Phase, phase)
+		}
+		if log != "" {
+			cur.Log = log
 		}
 		return cur, nil
 	})
