@@ -34,6 +34,9 @@ func TestEscapeIsInjectiveAndAFileName(t *testing.T) {
 		if !name.MatchString(out) {
 			t.Fatalf("%q becomes %q", in, out)
 		}
+		if back, ok := unescape(out); ok && fmt.Sprintf("%q", back) != fmt.Sprintf("%q", in) {
+			t.Fatalf("%q becomes %q, which reads %q", in, out, back)
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		id := fmt.Sprintf("%q", in)
@@ -42,6 +45,33 @@ func TestEscapeIsInjectiveAndAFileName(t *testing.T) {
 		}
 		seen[out] = id
 	})
+}
+
+// unescape reads a name that was not cut; that it can is why no two lists of texts share one.
+func unescape(name string) (texts []string, ok bool) {
+	if strings.Contains(name, "~") {
+		return nil, false
+	}
+	text := ""
+	for i := 0; i < len(name); i++ {
+		switch {
+		case name[i] != '_':
+			text += name[i : i+1]
+		case name[i+1] == '_':
+			texts, text = append(texts, text), ""
+			i++
+		case name[i+1] == '-':
+			i++
+		default:
+			var c byte
+			if _, err := fmt.Sscanf(name[i+1:i+3], "%X", &c); err != nil {
+				return nil, false
+			}
+			text += string([]byte{c})
+			i += 2
+		}
+	}
+	return append(texts, text), true
 }
 
 func TestEscapeOf(t *testing.T) {
