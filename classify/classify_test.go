@@ -86,6 +86,7 @@ func TestOwnership(t *testing.T) {
 		{"trailing slash", []classify.Root{root("/p/", "a")}, "", "/p/a/core.ex", "/p/a/wire.ex", "skew/"},
 		{"unclean root", []classify.Root{root("/q/../p//.", "a")}, "", "/p/a/core.ex", "/p/a/wire.ex", "skew/"},
 		{"root is the package", []classify.Root{root("/p/a", "a")}, "", "/p/a/core.ex", "/p/a/wire.ex", "skew/"},
+		{"product folder is called like the package", []classify.Root{root("/a/lib", "a")}, "", "/a/lib/a/core.ex", "/a/lib/other.ex", "unknown/third_party_missing_in_managed_frame"},
 		{"root above", []classify.Root{root("/", "a"), root("/p", "a")}, "", "/p/a/core.ex", "/p/a/wire.ex", "skew/"},
 		{"deeper in the root", []classify.Root{root("/p", "a")}, "", "/p/v2/lib/a/core.ex", "/p/v2/lib/a/wire.ex", "skew/"},
 		{"half a component of the root", []classify.Root{root("/p/x", "a")}, "", "/p/xy/a/core.ex", "/p/xy/a/wire.ex", "never/third_party_import"},

@@ -152,11 +152,26 @@ func (s *scope) moduleAt(p string, behind int, patterns []string) string {
 		at += 1 + next
 	}
 	for at := strings.LastIndexByte(p[:behind], '/'); at >= 0; at = strings.LastIndexByte(p[:at], '/') {
-		if m := s.module(p[at+1:]); m != "" && owns(patterns, m) {
-			return m
+		m := s.module(p[at+1:])
+		for _, pattern := range patterns {
+			// Only what the pattern itself names may lie above: the root is that package, or below it.
+			if m != "" && strings.Count(p[at+1:behind], "/") <= components(pattern) && owns([]string{pattern}, m) {
+				return m
+			}
 		}
 	}
 	return ""
+}
+
+// components counts the separators in a module name.
+func components(module string) int {
+	n := 0
+	for i := range len(module) {
+		if separator(module[i]) {
+			n++
+		}
+	}
+	return n
 }
 
 // owns reports whether a module equals one of the patterns or lies below it.

@@ -24,10 +24,10 @@ var phrases = []struct {
 	reason Reason
 	words  []string
 }{
-	{OOM, []string{"out of memory", "oom-kill", "oomkilled", "oom killer", "result 'oom", "cannot allocate memory", "std::bad_alloc", "memory limit exceeded"}},
+	{OOM, []string{"out of memory", "oom-kill", "oomkilled", "oom killer", "result 'oom", "cannot allocate memory", "std::bad_alloc", "memory limit exceeded", "low on resource: memory"}},
 	{DiskFull, []string{"no space left on device", "disk quota exceeded", "disk is full", "enospc"}},
-	{Timeout, []string{"time limit", "timed out", "deadline exceeded", "deadlineexceeded", "result 'timeout'", "walltime", "wall clock limit", "exceeded its budget of", "took too long", "exceeded its deadline", "deadline reached", "watchdog timeout", "timeout exceeded", "timeout reached", "timeout expired"}},
-	{Killed, []string{"cancelled by", "canceled by", "dismissed", "terminated by", "stopped by user", "interrupted by", "aborted by user", "killed by", "received sigterm", "received sigint", "received sigkill", "signal 15", "signal 9", "sigkill", "code=killed", "signal: killed", "signal: terminated", "shutdown requested", "stop requested", "stopped on request", "user requested", "terminating on request", "keyboardinterrupt"}},
+	{Timeout, []string{"time limit", "timed out", "deadline exceeded", "deadlineexceeded", "result 'timeout'", "walltime", "wall clock limit", "exceeded its budget of", "took too long", "exceeded its deadline", "deadline reached", "watchdog timeout", "worker timeout", "timeout exceeded", "timeout reached", "timeout expired"}},
+	{Killed, []string{"cancelled by", "canceled by", "dismissed", "terminated by", "stopped by user", "interrupted by", "aborted by user", "killed by", "received sigterm", "received sigint", "received sigkill", "signal 15", "signal 9", "sigkill", "code=killed", "signal: killed", "signal: terminated", "shutdown requested", "stop requested", "stopped on request", "user requested", "terminating on request", "keyboardinterrupt", " killed  ", " terminated  ", "evicted"}},
 	{RateLimit, []string{"rate limit", "rate_limit", "ratelimit", "too many requests", "error code: 429", "http 429", "status 429", "insufficient_quota", "quota exceeded", "usage limit", "throttl"}},
 	{Auth, []string{"invalid api key", "invalid x-api-key", "api_key is not set", "api key is not set", "api key not set", "no api key", "missing api key", "authentication_error", "authentication failed", "unauthorized", "error code: 401", "http 401", "status 401", "error code: 403", "token expired", "token has expired", "not logged in", "credentials have expired", "permission_error"}},
 	{ProviderError, []string{"overloaded", "error code: 5", "http 500", "http 502", "http 503", "http 529", "status 503", "service unavailable", "bad gateway", "internal server error", "context_length_exceeded", "prompt is too long", "context window", "model is overloaded"}},
@@ -87,7 +87,10 @@ func testSummary(l string) bool {
 
 // toolStatement reports a line that says that a tool ended badly.
 func toolStatement(l string) bool {
-	if !strings.Contains(l, "tool") && !strings.Contains(l, "command") {
+	if strings.Contains(l, "failed with exit code") || strings.Contains(l, "tool call failed") {
+		return true
+	}
+	if !strings.Contains(l, "tool") && !strings.Contains(l, "command") && !strings.Contains(l, "hook") {
 		return false
 	}
 	return strings.Contains(l, "exited with") || strings.Contains(l, "failed with exit") || strings.Contains(l, "exit status") ||

@@ -317,7 +317,7 @@ func otherBuiltin(f *classify.Failure) {
 
 // archive reads failures of code that lies in a zip file.
 func archive(f *classify.Failure) {
-	if !f.Loading && !zipFrames(f) {
+	if f.Type != "ZipImportError" && !f.Loading && !zipFrames(f) {
 		return
 	}
 	f.Kind = classify.KindTorn
