@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/mulligan-dev/mulligan/internal/durable"
 	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/doorbell"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
 )
 
@@ -72,4 +74,25 @@ func TestIndexMadeAnewLosesNothing(t *testing.T) {
 			t.Errorf("the line is there %d times", n)
 		}
 	})
+}
+
+// TestPollIsACorrectSlowPath watches without the kernel's help.
+func TestPollIsACorrectSlowPath(t *testing.T) {
+	t.Parallel()
+	h, err := Open(Config{Dir: filepath.Join(t.TempDir(), "home")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	wake, ended := make(chan struct{}, 1), make(chan error, 1)
+	go func() { ended <- h.box.poll(ctx, wake, time.Millisecond) }()
+	if err := h.Doorbell().Ring(t.Context(), doorbell.Note{Run: "r"}); err != nil {
+		t.Fatal(err)
+	}
+	<-wake
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }
