@@ -30,12 +30,19 @@ const (
 
 func TestMain(m *testing.M) {
 	role, ok := roles[os.Getenv(roleVar)]
-	if !ok {
+	if !ok && os.Getenv(roleVar) != "race" {
 		os.Exit(m.Run())
 	}
 	h, err := files.Open(files.Config{Dir: os.Getenv(dirVar)})
 	if err == nil {
 		fmt.Println("ready", h.Instances().Self().ID)
+		if os.Getenv(roleVar) == "race" {
+			if err := racer(h, os.Stdin); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			return
+		}
 		// All begin together, when their input ends or has a line.
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 		err = role(h, os.Getenv(argVar))
