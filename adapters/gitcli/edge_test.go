@@ -85,10 +85,12 @@ func TestLastChangeRisesWithTheTree(t *testing.T) {
 		{"a binding", func() { r.Write("libacme.so", "x") }},
 		{"a commit", func() { r.Commit("three") }},
 		{"a checkout of an old commit", func() { r.Git("checkout", "-q", "--detach", first) }},
-		{"a branch that moves without a reflog and is packed", func() {
+		{"a checkout of a branch", func() {
 			r.Git("checkout", "-q", "main")
 			r.Git("config", "core.logAllRefUpdates", "false")
 			r.Remove(".git/logs")
+		}},
+		{"a branch that moves without a reflog and is packed", func() {
 			r.Git("update-ref", "refs/heads/main", first)
 			r.Git("pack-refs", "--all")
 		}},
@@ -198,13 +200,22 @@ func TestLinkedWorkingTreeSubmoduleAndSymlink(t *testing.T) {
 			t.Errorf("%s: the reflog says %s, %v, %v; want %s", tree.Dir, rev, ok, err, two)
 		}
 	}
+	// Without a reflog the branch itself tells, and a linked working tree keeps its branches elsewhere.
+	r.Git("config", "core.logAllRefUpdates", "false")
+	r.Remove(".git/worktrees/linked/logs")
+	before := changed(t, rootOf(linked))
+	tick(t, r.Dir)
+	linked.Git("update-ref", "refs/heads/branch", r.Git("rev-parse", "main~1"))
+	if after := changed(t, rootOf(linked)); !after.After(before) {
+		t.Errorf("a move of the linked tree's branch left the last change at %v", before)
+	}
 	// The working trees do not see each other's moves; the outer tree sees the submodule's.
 	if id := identify(t, rootOf(other)); paths(id) != "vendor/acme" {
 		t.Errorf("outer tree: dirty files are %q, want the submodule", paths(id))
 	}
-	before := identify(t, rootOf(other)).Key()
+	outer := identify(t, rootOf(other)).Key()
 	sub.Commit("three", "acme/a.py", "3")
-	if identify(t, rootOf(other)).Key() == before {
+	if identify(t, rootOf(other)).Key() == outer {
 		t.Error("a move of the submodule did not change the outer identity")
 	}
 }

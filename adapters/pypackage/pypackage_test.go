@@ -185,6 +185,37 @@ func TestDirtyFilesAreThoseNoLongerInstalled(t *testing.T) {
 	}
 }
 
+// A later touch of the dist-info folder is a change, but does not make the installation younger.
+func TestTouchOfTheInfoFolder(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.install("1.0", code("x = 1\n"))
+	src := newSource(t)
+	look := func() (change, since stamp.Time) {
+		t.Helper()
+		change, err := src.LastChange(t.Context(), s.root())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, since, err = src.InForce(t.Context(), s.root()); err != nil {
+			t.Fatal(err)
+		}
+		return change, since
+	}
+	change, since := look()
+	for i := range 500 {
+		s.write(fmt.Sprintf("Acme_Wire-1.0.dist-info/REQUESTED%d", i), "")
+		later, still := look()
+		if still != since {
+			t.Fatalf("a touch moved the installation from %s to %s", since, still)
+		}
+		if later.Sub(change) > 0 {
+			return
+		}
+	}
+	t.Error("no touch of the dist-info folder moved the last change")
+}
+
 func TestUnknownSaysWhy(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
