@@ -222,13 +222,20 @@ func (s *session) run(ctx context.Context, plan probe.Plan, deadline time.Time) 
 
 	// The leader is not reaped yet, so its group is still its own.
 	_ = s.child.signalGroup(unix.SIGKILL)
-	<-s.exited
+	defer s.report.Close()
+	defer s.output.Close()
+	if !s.endsWithin(killWait) {
+		// It hangs in the kernel, on a dead file server for example. A timeout holds all the same.
+		go func() {
+			<-s.exited
+			s.child.reap()
+		}()
+		return probe.Result{Outcome: probe.Unknown, Failed: rep.module(), Detail: "the interpreter cannot be ended: it hangs in a system call"}
+	}
 	exit := s.child.reap()
 	_ = s.output.SetReadDeadline(time.Unix(1, 0))
 	s.read.Wait()
 	s.said.drain(s.output)
-	s.output.Close()
-	s.report.Close()
 	return rep.result(exit, timedOut, ctx, s.said.String())
 }
 
@@ -262,6 +269,17 @@ func (s *session) settle(ctx context.Context, rep *report, deadline time.Time) {
 	case <-ctx.Done():
 	}
 	drainFile(s.report, 1<<20, rep.add)
+}
+
+func (s *session) endsWithin(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-s.exited:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 func (s *session) ended() bool {

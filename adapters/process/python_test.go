@@ -107,6 +107,7 @@ func TestBytecodeIsWrittenAsTheProgramWould(t *testing.T) {
 	}{
 		{"as usual", probe.Plan{}, true},
 		{"no write", probe.Plan{NoWrite: true}, false},
+		{"no write, isolated", probe.Plan{NoWrite: true, Args: []string{"-E"}}, false},
 		{"the run had -B", probe.Plan{Args: []string{"-B"}}, false},
 		{"the run's environment forbade it", probe.Plan{Env: []string{"PYTHONDONTWRITEBYTECODE=1"}}, false},
 	} {
@@ -123,6 +124,25 @@ func TestBytecodeIsWrittenAsTheProgramWould(t *testing.T) {
 				t.Errorf("bytecode: %q, %v, want %t", found, err, tt.wants)
 			}
 		})
+	}
+}
+
+func TestTheWorkingFolderIsNeverSearched(t *testing.T) {
+	t.Parallel()
+	tree := write(t, map[string]string{"mover.py": "import os\nos.chdir(os.path.join(os.path.dirname(__file__), 'ws'))\nimport planted\n", "ws/planted.py": ""})
+	r, err := newPython(t, process.PythonConfig{}).Probe(t.Context(), probe.Plan{Interpreter: python(t), Path: []string{tree}, Modules: []string{"mover"}})
+	if err != nil || r.Outcome != probe.Broken || !strings.Contains(r.Detail, "planted") {
+		t.Errorf("Probe = %+v, %v, want Broken for want of planted", r, err)
+	}
+}
+
+func TestTimeoutIsNamed(t *testing.T) {
+	t.Parallel()
+	tree := write(t, map[string]string{"fine.py": "", "loop.py": "while True: pass\n"})
+	r, err := newPython(t, process.PythonConfig{}).Probe(t.Context(), probe.Plan{Interpreter: python(t), Path: []string{tree},
+		Modules: []string{"fine", "loop"}, Timeout: 3 * time.Second})
+	if err != nil || r.Outcome != probe.Unknown || r.Failed != "loop" || !strings.Contains(r.Detail, "in time") {
+		t.Errorf("Probe = %+v, %v, want Unknown in loop, and that time ran out", r, err)
 	}
 }
 

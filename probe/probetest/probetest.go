@@ -60,7 +60,7 @@ const (
 	Loop      Behaviour = "loop"       // writes its process id to the file arg, then never returns
 	Child     Behaviour = "child"      // starts a process that lives on with every descriptor, and writes its id to arg
 	ChildLoop Behaviour = "child_loop" // does the same and then never returns
-	Fork      Behaviour = "fork"       // forks; the child goes on loading, the parent exits at once with code 0
+	Fork      Behaviour = "fork"       // forks; the child goes on loading, the parent waits for it and exits with code 0
 	Thread    Behaviour = "thread"     // leaves a thread running that never ends
 	Flood     Behaviour = "flood"      // prints 4 MiB to stdout and stderr, arg last
 	FloodFail Behaviour = "flood_fail" // prints 4 MiB, then fails with the message arg

@@ -23,7 +23,7 @@ var python = map[Behaviour]string{
 	Child:    tell + child,
 	ChildLoop: tell + child +
 		"while True: time.sleep(0.01)\n",
-	Fork:   "import os\nif os.fork(): os._exit(0)\n",
+	Fork:   "import os\npid = os.fork()\nif pid:\n    os.waitpid(pid, 0)\n    os._exit(0)\n",
 	Thread: "import threading, time\nthreading.Thread(target=lambda: [time.sleep(1) for _ in iter(int, 1)]).start()\n",
 	Flood:  flood4M,
 	FloodFail: flood4M +
