@@ -17,14 +17,16 @@
 // Names on disk are an escape that no two keys share, and the key inside is compared on every read. Each file carries a
 // schema version, and all but doorbell notes and reports a checksum.
 //
-// What it refuses: a state folder that is a symlink, or a symlink or device in place of a file in it; network file
-// systems, where locks do not hold between machines (NFS, SMB, 9p, Ceph, Lustre, AFS and their like, and FUSE unless it
+// What it refuses: a state folder that is a symlink, that belongs to another user (but root) or that everybody may write,
+// since what lies there is started as this user; a symlink or device in place of a file in it; network file systems, where locks do not hold between machines (NFS, SMB, 9p, Ceph, Lustre, AFS and their like, and FUSE unless it
 // sits on a local block device); a file of a later schema, which is never rewritten; files over a bound. Folders are
 // made with mode 0700, files with 0600; the modes of what is there already are left alone.
 //
 // What is promised: every method is durable when it returns, with the exceptions that its interface names. A record is
 // visible as a whole or not at all, and exactly one process ever wins a claim, at the price of one flush for the winner
-// and none for the losers. A later revision is flushed before it takes the place of the one before. Locks die with the
+// and none for the losers. A later revision is flushed before it takes the place of the one before, which then lies under
+// a hidden name (.swap-) until another change is written over it; whoever reads a file by other means than this package
+// and keeps it open over two changes can see a part of one. Locks die with the
 // process that holds them, however it ends, and are not inherited. A crash leaves at most a hidden temporary file, which
 // the next writer overwrites.
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/mulligan-dev/mulligan/internal/durable"
 	"github.com/mulligan-dev/mulligan/internal/host"
@@ -37,6 +38,7 @@ type Home struct {
 	root durable.Dir
 	subs map[string]durable.Dir
 
+	closed    sync.Once
 	locks     *locks
 	records   *records
 	answers   *answers
@@ -128,8 +130,14 @@ func (h *Home) open(fs durable.FS) (err error) {
 // Dir is the state folder.
 func (h *Home) Dir() string { return h.dir }
 
-// Close ends the instance and releases every handle and lock. Nothing may be under way.
-func (h *Home) Close() error {
+// Close ends the instance and releases every handle and lock. Nothing may be under way, and nothing can be done with the
+// home afterwards; closing it again does nothing.
+func (h *Home) Close() (err error) {
+	h.closed.Do(func() { err = h.close() })
+	return err
+}
+
+func (h *Home) close() error {
 	if h.records != nil {
 		_ = h.records.create.Close()
 		h.records.index.close()

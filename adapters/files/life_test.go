@@ -97,11 +97,14 @@ func TestOpenRefusesWhatItCannotUse(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, nil)
+	open := t.TempDir()
+	must(t, os.Chmod(open, 0o777))
 	for dir, want := range map[string]string{
 		file:                       "not a folder",
 		filepath.Join(file, "sub"): "not a directory",
 		"relative":                 "absolute",
 		"/proc/mulligan":           "",
+		open:                       "everybody",
 	} {
 		if h, err := files.Open(files.Config{Dir: dir}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v, want %q", dir, err, want)
@@ -139,6 +142,29 @@ func TestFolderOfSomebodyElse(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "cannot be written by this user") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestFolderOfAnotherUserIsRefused(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("needs root to give a folder away")
+	}
+	dir := filepath.Join(t.TempDir(), "home")
+	must(t, errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 65534, 65534)))
+	if _, err := files.Open(files.Config{Dir: dir}); err == nil || !strings.Contains(err.Error(), "another user") {
+		t.Errorf("root opens a folder of nobody: %v", err)
+	}
+}
+
+func TestClosedHome(t *testing.T) {
+	t.Parallel()
+	h, err := files.Open(files.Config{Dir: filepath.Join(t.TempDir(), "home")})
+	must(t, err)
+	self := h.Instances().Self()
+	must(t, errors.Join(h.Close(), h.Close()))
+	if err := h.Ledger().Create(t.Context(), record(t, key, self)); err == nil {
+		t.Error("a closed home takes a claim")
 	}
 }
 

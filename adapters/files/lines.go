@@ -45,16 +45,18 @@ func (l *lines[T]) append(ctx context.Context, v T) error {
 		return fmt.Errorf("append to %s: an entry of %d bytes, want at most %d", l.name, len(b), lineLimit)
 	}
 	err = l.h.locks.with(ctx, l.name, func() error {
-		_, statErr := l.h.root.Stat(l.name)
 		f, err := l.h.root.Append(l.name)
 		if err != nil {
 			return err
 		}
-		err = durable.AppendLine(f, b)
+		in, err := f.Stat()
+		if err == nil {
+			err = durable.AppendLine(f, b)
+		}
 		if e := f.Close(); err == nil {
 			err = e
 		}
-		if err == nil && errors.Is(statErr, fs.ErrNotExist) {
+		if err == nil && in.Size == 0 { // the first entry makes the log's name durable as well
 			err = l.h.root.Sync()
 		}
 		return err

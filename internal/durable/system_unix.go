@@ -34,11 +34,25 @@ func (System) Open(path string) (Dir, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open folder", Path: path, Err: explain(err)}
 	}
-	if err := refuseNetwork(fd, path); err != nil {
-		unix.Close(fd)
-		return nil, err
+	if err := errors.Join(refuseForeign(fd, path), refuseNetwork(fd, path)); err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
 	}
 	return &sysDir{fd: fd, path: path}, nil
+}
+
+// refuseForeign refuses a folder that another user could put files into: what lies there is started as this one.
+func refuseForeign(fd int, path string) error {
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
+		return &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	switch {
+	case st.Uid != 0 && int(st.Uid) != os.Geteuid():
+		return &fs.PathError{Op: "open folder", Path: path, Err: &refusedError{"belongs to another user: choose a state folder of one's own", fs.ErrPermission}}
+	case st.Mode&0o002 != 0:
+		return &fs.PathError{Op: "open folder", Path: path, Err: &refusedError{"can be written by everybody: chmod o-w it", fs.ErrPermission}}
+	}
+	return nil
 }
 
 // openDir opens a folder, made durably when it is absent.
@@ -135,7 +149,11 @@ func (d *sysDir) Sub(name string) (Dir, error) {
 	if err != nil {
 		return nil, d.fail("open folder", name, explain(err))
 	}
-	return &sysDir{fd: fd, path: filepath.Join(d.path, name)}, nil
+	path := filepath.Join(d.path, name)
+	if err := refuseForeign(fd, path); err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	return &sysDir{fd: fd, path: path}, nil
 }
 
 func (d *sysDir) Stat(name string) (Info, error) {
@@ -272,7 +290,12 @@ func (d *sysDir) Sync() error {
 	return nil
 }
 
-func (d *sysDir) Close() error { return unix.Close(d.fd) }
+// Close leaves a descriptor that no later call can mistake for another file's.
+func (d *sysDir) Close() error {
+	fd := d.fd
+	d.fd = -1
+	return unix.Close(fd)
+}
 
 func (d *sysDir) Lock(name string) (Lock, error) {
 	f, err := d.Append(name)
@@ -363,7 +386,11 @@ func (f *sysFile) Datasync() error {
 	return nil
 }
 
-func (f *sysFile) Close() error { return unix.Close(f.fd) }
+func (f *sysFile) Close() error {
+	fd := f.fd
+	f.fd = -1
+	return unix.Close(fd)
+}
 
 // sysLock is flock(2): its lock belongs to the open file, so two handles of one process exclude each other too, and no
 // closing of another descriptor drops it, as it would with record locks.
