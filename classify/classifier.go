@@ -93,7 +93,7 @@ func (c *Classifier) classify(in Input) Verdict {
 		}
 		return c.terminal(in, log, s, f != nil)
 	}
-	switch fate, r := after(log, f.Last+1); fate {
+	switch fate, r := after(log, f.Last+1, f.Fatal); fate {
 	case endedOtherwise:
 		return Verdict{Disposition: Never, Family: NoFamily, Reason: r, Exception: f.Type}
 	case wentOn:
@@ -106,7 +106,7 @@ func (c *Classifier) classify(in Input) Verdict {
 	v := j.decide(f, true, 0)
 	if v.Disposition == Skew && f.Line < f.Last {
 		// The lines taken for the rest of the message may be what the run said after it.
-		switch fate, r := after(log, f.Line+1); fate {
+		switch fate, r := after(log, f.Line+1, f.Fatal); fate {
 		case endedOtherwise:
 			return never(v, r)
 		case wentOn:

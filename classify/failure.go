@@ -81,6 +81,9 @@ type Failure struct {
 	Standard bool
 	// Headless says that the stack's outermost frames are not in the text.
 	Headless bool
+	// Fatal says that the stack starts where the program does, so that nothing can have caught the failure. A stack that a
+	// logger prints starts where it was caught.
+	Fatal bool
 	// Cut says that the text ends or begins inside the failure's own line.
 	Cut bool
 	// Survived says that the text reports the failure as handled: a retry, a fallback, a warning.

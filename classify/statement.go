@@ -24,13 +24,13 @@ var phrases = []struct {
 	reason Reason
 	words  []string
 }{
-	{OOM, []string{"out of memory", "oom-kill", "oomkilled", "oom killer", "result 'oom", "cannot allocate memory", "std::bad_alloc", "memory limit exceeded", "low on resource: memory"}},
+	{OOM, []string{"out of memory", "outofmemoryerror", "oom-kill", "oomkilled", "oom killer", "result 'oom", "cannot allocate memory", "std::bad_alloc", "memory limit exceeded", "low on resource: memory"}},
 	{DiskFull, []string{"no space left on device", "disk quota exceeded", "disk is full", "enospc"}},
-	{Timeout, []string{"time limit", "timed out", "deadline exceeded", "deadlineexceeded", "result 'timeout'", "walltime", "wall clock limit", "exceeded its budget of", "took too long", "exceeded its deadline", "deadline reached", "watchdog timeout", "worker timeout", "timeout exceeded", "timeout reached", "timeout expired"}},
+	{Timeout, []string{"time limit", "timed out", "deadline exceeded", "deadlineexceeded", "result 'timeout'", "walltime", "killed after ", "wall clock limit", "exceeded its budget of", "took too long", "exceeded its deadline", "deadline reached", "watchdog timeout", "worker timeout", "timeout exceeded", "timeout reached", "timeout expired"}},
 	{Killed, []string{"cancelled by", "canceled by", "dismissed", "terminated by", "stopped by user", "interrupted by", "aborted by user", "killed by", "received sigterm", "received sigint", "received sigkill", "signal 15", "signal 9", "sigkill", "code=killed", "signal: killed", "signal: terminated", "shutdown requested", "stop requested", "stopped on request", "user requested", "terminating on request", "keyboardinterrupt", " killed  ", " terminated  ", "evicted"}},
-	{RateLimit, []string{"rate limit", "rate_limit", "ratelimit", "too many requests", "error code: 429", "http 429", "status 429", "insufficient_quota", "quota exceeded", "usage limit", "throttl"}},
-	{Auth, []string{"invalid api key", "invalid x-api-key", "api_key is not set", "api key is not set", "api key not set", "no api key", "missing api key", "authentication_error", "authentication failed", "unauthorized", "error code: 401", "http 401", "status 401", "error code: 403", "token expired", "token has expired", "not logged in", "credentials have expired", "permission_error"}},
-	{ProviderError, []string{"overloaded", "error code: 5", "http 500", "http 502", "http 503", "http 529", "status 503", "service unavailable", "bad gateway", "internal server error", "context_length_exceeded", "prompt is too long", "context window", "model is overloaded"}},
+	{RateLimit, []string{"rate limit", "rate_limit", "ratelimit", "too many requests", "error code: 429", "http 429", "status 429", "insufficient_quota", "quota exceeded", "usage limit", "throttl", "api error: 429", "(429)"}},
+	{Auth, []string{"invalid api key", "invalid x-api-key", "api_key is not set", "api key is not set", "api key not set", "no api key", "missing api key", "authentication_error", "authentication failed", "unauthorized", "error code: 401", "api error: 401", "api error: 403", "(401)", "http 401", "status 401", "error code: 403", "token expired", "token has expired", "not logged in", "credentials have expired", "permission_error"}},
+	{ProviderError, []string{"overloaded", "api error: 4", "api error: 5", "error code: 5", "http 500", "http 502", "http 503", "http 529", "status 503", "service unavailable", "bad gateway", "internal server error", "context_length_exceeded", "prompt is too long", "context window", "model is overloaded"}},
 	{DirectiveError, []string{"unknown directive", "invalid directive", "template error"}},
 }
 
@@ -68,7 +68,7 @@ func testSummary(l string) bool {
 		return true
 	case strings.HasPrefix(t, "ran ") && strings.Contains(t, " test") && strings.Contains(t, " in "):
 		return true
-	case strings.HasPrefix(t, "***test failed***"), strings.HasPrefix(t, "internalerror>"):
+	case strings.HasPrefix(t, "***test failed***"), strings.HasPrefix(t, "internalerror>"), strings.HasPrefix(t, "nox > session") && strings.Contains(t, "failed"):
 		return true
 	case strings.HasPrefix(t, "no tests ran in "), strings.HasPrefix(t, "evaluation failed :("):
 		return true
@@ -98,8 +98,9 @@ func toolStatement(l string) bool {
 }
 
 // after reads the lines behind a failure.
-func after(log *text.Log, from int) (fate, Reason) {
+func after(log *text.Log, from int, fatal bool) (fate, Reason) {
 	result := stands
+	entries := 0
 	for i := len(log.Lines) - 1; i >= from; i-- {
 		l := strings.TrimSpace(log.Lines[i])
 		if l == "" || log.Ignored(i) || log.Source(i) != log.Source(from-1) {
@@ -108,21 +109,36 @@ func after(log *text.Log, from int) (fate, Reason) {
 		if r := terminalReason(l); r != "" && i >= len(log.Lines)-statementWindow {
 			return endedOtherwise, r
 		}
-		if active(l) {
+		switch active(l) {
+		case working:
 			result = wentOn
+		case talking:
+			// Behind a failure that nothing caught one or two entries are a farewell, more are a log that goes on.
+			if entries++; entries > 2 || !fatal {
+				result = wentOn
+			}
 		}
 	}
 	return result, ""
 }
 
-// active reports a line that a process prints which is still at work, and not one that is going down.
-func active(line string) bool {
+// bearing is what a line says about the process that prints it.
+type bearing uint8
+
+const (
+	neutral bearing = iota // nothing, or that it goes down
+	talking                // an entry of a level at which no process dies
+	working                // that it is still at work
+)
+
+// active reads what a line says about the process that prints it.
+func active(line string) bearing {
 	l := strings.ToLower(line)
 	for _, w := range [...]string{"exit", "shut", "stop", "terminat", "fail", "died", "dead", "abort", "crash", "giving up",
 		"gave up", "clos", "clean", "bye", "finish", "ended", "unclean", "fatal", "critical", "leaked", "reason:", "kill",
-		"sentry", "restart", ".service", "container", "waiting up to", "press ctrl", "uncaught", "unhandled", "not expected", "consumed ", "error"} {
+		"sentry", "restart", "downstream tasks", ".service", "container", "waiting up to", "press ctrl", "uncaught", "unhandled", "not expected", "consumed ", "error"} {
 		if strings.Contains(l, w) {
-			return false
+			return neutral
 		}
 	}
 	for _, w := range [...]string{"continuing", "carrying on", "going on", "resum", "retry", "trying again", "again in", "turn ",
@@ -130,10 +146,13 @@ func active(line string) bool {
 		"skipp", "recovered", "still ", "phase=", "slot acquired", "queued", "heartbeat", "step ", "preparing", "starting", "started",
 		"running", "polling", "sleeping", "sending", "next ", "stage ", " done", "completed"} {
 		if strings.Contains(l, w) {
-			return true
+			return working
 		}
 	}
-	return leveled(line)
+	if leveled(line) {
+		return talking
+	}
+	return neutral
 }
 
 // leveled reports a log line of a level at which no process dies.
@@ -198,7 +217,7 @@ func crashSignal(e Exit) bool {
 
 // goingDown reports a line that says that something ends, and no more.
 func goingDown(line string) bool {
-	return !active(line)
+	return active(line) == neutral
 }
 
 // statement judges the one line with which a program ended itself: "prog: error: why".
@@ -217,6 +236,13 @@ func (c *Classifier) statement(line string, s *scope, v Verdict) Verdict {
 	root, more := s.pattern(prog)
 	if root < 0 || more {
 		return v
+	}
+	if s.foreignData(rest) {
+		r := WorkspaceError
+		if says(l, "plugin", "import", "module", "extension") {
+			r = WorkspaceImport
+		}
+		return never(v, r)
 	}
 	j := &judge{scope: s, log: &evidence{}}
 	f := &Failure{Message: rest}

@@ -13,6 +13,9 @@ func (j *judge) wording(f *Failure, at seat) (Kind, string, int) {
 	if f.Type == "PackageNotFoundError" || says(l, "python version", "requires python", "api version") && !says(l, "schema", "wire") {
 		return KindOther, "", -1
 	}
+	if j.foreignData(m) {
+		return KindOther, "", -1
+	}
 	native := f.Type == "PanicException" || at.frame >= 0 && at.frame < len(f.Frames) && j.callsBinding(f.Frames[at.frame].Source)
 	if k := wire(l, strings.ToLower(f.Type), native); k != KindOther {
 		return k, "", -1
@@ -21,7 +24,7 @@ func (j *judge) wording(f *Failure, at seat) (Kind, string, int) {
 		return KindBinding, b, r
 	}
 	k := data(l, strings.ToLower(f.Type))
-	if k == KindNewerData && (j.foreignData(m) || j.foreignAuthor(l)) {
+	if k == KindNewerData && j.foreignAuthor(l) {
 		k = KindOther
 	}
 	return k, "", -1
@@ -44,11 +47,25 @@ func otherBuild(m string) bool {
 	return says(m, "version", "build")
 }
 
-// foreignData reports a message about a file of a workspace.
-func (j *judge) foreignData(m string) bool {
-	for _, d := range j.dirs {
-		if d.root < 0 && strings.Contains(m, d.path) {
-			return true
+// foreignData reports a message about a file of a workspace. What it says of versions is not about the product.
+func (s *scope) foreignData(m string) bool {
+	for _, d := range s.dirs {
+		if d.root >= 0 {
+			continue
+		}
+		for from := 0; ; {
+			at := strings.Index(m[from:], d.path)
+			if at < 0 {
+				break
+			}
+			path := m[from+at:]
+			if end := strings.IndexAny(path, "'\" \n),;"); end >= 0 && !strings.ContainsAny(d.path, " ") {
+				path = path[:end]
+			}
+			if h, _, _ := s.file(path); h == workspace {
+				return true
+			}
+			from += at + len(d.path)
 		}
 	}
 	return false

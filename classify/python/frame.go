@@ -61,6 +61,14 @@ func describe(fr *classify.Frame) {
 	if unit, ok := strings.CutPrefix(fr.Function, "<module "); ok && dotted(strings.TrimSuffix(unit, ">")) {
 		fr.Unit = strings.TrimSuffix(unit, ">")
 	}
+	compiled := strings.HasSuffix(fr.File, ".pyx") || strings.HasSuffix(fr.File, ".pxd")
+	if stem := strings.TrimSuffix(lastPart(strings.ReplaceAll(fr.File[:max(0, len(fr.File)-4)], "/", ".")), "."); compiled && stem != "" && dotted(fr.Function) {
+		// "pkg.mod.Class.method": the module ends with the file's own name.
+		if at := strings.Index("."+fr.Function+".", "."+stem+"."); at >= 0 {
+			fr.Unit = fr.Function[:at+len(stem)]
+			return
+		}
+	}
 	if strings.HasSuffix(fr.File, ".pyx") || strings.HasSuffix(fr.File, ".pxd") || strings.HasPrefix(fr.Function, "init ") {
 		fr.Unit = strings.TrimPrefix(fr.Function, "init ")
 		if !dotted(fr.Unit) {

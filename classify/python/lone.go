@@ -59,6 +59,9 @@ func runpyFailure(f *classify.Failure, rest string) {
 // fatal parses what faulthandler prints when the interpreter dies: the stack is innermost first.
 func (p *parser) fatal(i int) (*classify.Failure, int) {
 	f := &classify.Failure{First: i, Message: strings.TrimPrefix(p.lines[i], "Fatal Python error: "), Kind: classify.KindCrash}
+	if dumpAfterTimeout(p.lines[i]) {
+		f.Kind, f.Type = classify.KindOther, "Timeout"
+	}
 	i++
 	stack := false
 	for i < len(p.lines) {
@@ -69,7 +72,10 @@ func (p *parser) fatal(i int) (*classify.Failure, int) {
 		case strings.HasPrefix(t, "Current thread "):
 			stack = true
 		case strings.HasPrefix(t, "Thread 0x"):
-			stack = false
+			// A dump on a timeout has no current thread; its last one is the main thread.
+			if stack = f.Type != ""; stack {
+				f.Frames = nil
+			}
 		case ok:
 			if stack {
 				f.Frames = append(f.Frames, fr)
@@ -84,6 +90,11 @@ func (p *parser) fatal(i int) (*classify.Failure, int) {
 		i++
 	}
 	return reversed(f), i
+}
+
+// dumpAfterTimeout reports the line with which faulthandler's own watchdog begins: "Timeout (0:00:30)!".
+func dumpAfterTimeout(l string) bool {
+	return strings.HasPrefix(l, "Timeout (") && strings.HasSuffix(l, ")!")
 }
 
 func reversed(f *classify.Failure) *classify.Failure {

@@ -31,15 +31,27 @@ type parser struct {
 	width int
 }
 
-// last returns the last failure that was not survived, else the last one that was, else nil.
+// last returns the last failure that was not survived, else the last one that was, else nil. What a thread reports behind the
+// traceback that ended the main thread comes too late to be the death.
 func (p *parser) last() *classify.Failure {
 	var best *classify.Failure
 	for _, f := range p.all() {
-		if best == nil || !f.Survived || best.Survived {
+		switch {
+		case best == nil, best.Survived:
+			best = f
+		case f.Survived:
+		case p.inThread(f) && uncaught(best) && !p.inThread(best):
+			best.Last = f.Last
+		default:
 			best = f
 		}
 	}
 	return best
+}
+
+// inThread reports a traceback that the threading module introduces.
+func (p *parser) inThread(f *classify.Failure) bool {
+	return f.First > 0 && strings.HasPrefix(p.lines[f.First-1], "Exception in thread ")
 }
 
 // all returns the failures of the lines in order, each with its chain.
@@ -92,7 +104,7 @@ func (p *parser) at(i int) (*classify.Failure, int) {
 		f, next = p.box(i)
 	case isCellHeader(t):
 		f, next = p.cells(i)
-	case strings.HasPrefix(l, "Fatal Python error: "):
+	case strings.HasPrefix(l, "Fatal Python error: ") || dumpAfterTimeout(l):
 		f, next = p.fatal(i)
 	case p.headless(i):
 		f, next = p.traceback(i, true)
@@ -103,7 +115,7 @@ func (p *parser) at(i int) (*classify.Failure, int) {
 		f, next = p.lone(i)
 	}
 	if f != nil {
-		f.First, f.Last = min(f.First, i), next-1
+		f.First, f.Last, f.Fatal = min(f.First, i), next-1, uncaught(f)
 		if f.Line < i || f.Line > f.Last {
 			f.Line = f.Last // what stands in a box or in quotes is no line of the log
 		}

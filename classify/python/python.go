@@ -32,7 +32,7 @@ func (Runtime) Parse(log *text.Log) *classify.Failure {
 
 // hints are literals of which every text that Parse finds a failure in holds one.
 var hints = [][]byte{
-	[]byte("Traceback (most recent"), []byte("Error: "), []byte(`", line `), []byte("No module named "), []byte("Fatal Python error"),
+	[]byte("Traceback (most recent"), []byte("Error: "), []byte(`", line `), []byte("No module named "), []byte("Fatal Python error"), []byte(")!"),
 	[]byte("can't open file "), []byte("find '__main__' module"), []byte("No code object available"), []byte("RemoteTraceback"), []byte("ExceptionWithTraceback"),
 	[]byte(`\", line `),
 }
