@@ -17,6 +17,8 @@ func Gather(ctx context.Context, q Request) (Findings, error) {
 		return Findings{}, fmt.Errorf("gather witnesses: %w", err)
 	}
 	var f Findings
+	// Without a span there is nothing to be bound to: even two identities that differ may have nothing to do with the
+	// run.
 	if why, jump := unusable(q.Window); why != "" {
 		f.ClockJump = jump
 		for _, k := range []Kind{BootIdentity, UpdateJournal, FileProof} {
@@ -35,6 +37,8 @@ func Gather(ctx context.Context, q Request) (Findings, error) {
 		}
 		return f, nil
 	}
+	// The identities come first: they find the two sides that the file proof compares, and the journal fills one in
+	// where the identities leave it open.
 	for _, r := range roots {
 		s := &search{q: &q, root: r, source: q.Sources[r.Kind], out: &f}
 		s.history, _ = s.source.(History)
@@ -43,6 +47,7 @@ func Gather(ctx context.Context, q Request) (Findings, error) {
 		if r.Name == q.Verdict.Root {
 			s.files(ctx)
 		}
+		// A question that the context cut off reads as an absence; such findings must not be taken for an answer.
 		if err := ctx.Err(); err != nil {
 			return Findings{}, fmt.Errorf("gather witnesses of root %s: %w", r.Name, err)
 		}
@@ -94,6 +99,7 @@ type side struct {
 	dirty map[string]string
 }
 
+// sideOf is an identity as the file proof looks at it.
 func sideOf(id Identity) side {
 	s := side{revision: id.Revision, dirty: make(map[string]string, len(id.Dirty))}
 	for _, f := range id.Dirty {
@@ -102,17 +108,21 @@ func sideOf(id Identity) side {
 	return s
 }
 
+// sides fixes what the file proof compares.
 func (s *search) sides(from, to side) { s.from, s.to, s.known = from, to, true }
 
+// holds writes a witness down, bound to the root of this search.
 func (s *search) holds(e Evidence) {
 	e.Root = s.root.Name
 	s.out.Evidence = append(s.out.Evidence, e)
 }
 
+// absent writes down why a witness does not hold.
 func (s *search) absent(k Kind, format string, args ...any) {
 	s.out.absent(k, s.root.Name, fmt.Sprintf(format, args...))
 }
 
+// diffResult is one answer of the history, kept together with its failure so that neither is asked for again.
 type diffResult struct {
 	changes []Change
 	err     error
@@ -140,6 +150,7 @@ func short(rev string) string {
 	return rev
 }
 
+// short is an identity as people read it.
 func (i Identity) short() string {
 	n := len(i.Dirty) + len(i.Bindings)
 	if len(i.Dirty) == 0 || n == 0 {

@@ -7,9 +7,9 @@ import (
 	"github.com/mulligan-dev/mulligan/witness/journal"
 )
 
-// SameTree reports whether a journal row's root is this root, or a tree around or inside it: the kinds are equal and the
-// folders equal or nested; for packages the distribution as well. A name alone says nothing, because every host names
-// its roots itself.
+// SameTree reports whether a journal row's root is this root, or a tree around or inside it: the kinds are equal and
+// the folders equal or nested; for packages the distribution as well. A name alone says nothing, because every host
+// names its roots itself.
 func (r Root) SameTree(j journal.Root) bool {
 	if r.Kind != j.Kind {
 		return false
@@ -24,6 +24,7 @@ func (r Root) SameTree(j journal.Root) bool {
 	return nested(r.Dirs, j.Dirs)
 }
 
+// nested reports that a folder of one list is, contains or lies in a folder of the other.
 func nested(a, b []string) bool {
 	for _, x := range a {
 		for _, y := range b {
@@ -47,6 +48,8 @@ func inside(file, dir string) bool {
 	return strings.HasPrefix(file, dir)
 }
 
+// slashed is a path with one kind of slash and nothing superfluous. Paths of another system are compared as they were
+// printed: the host that declared the root printed them too.
 func slashed(p string) string { return path.Clean(strings.ReplaceAll(p, `\`, "/")) }
 
 // normalPackage is a distribution name as package indexes compare it: case and the kind of separator do not count.
@@ -92,6 +95,7 @@ func relative(from, to string) string {
 	return strings.TrimSuffix(up+strings.Join(t[n:], "/"), "/")
 }
 
+// split is a path in components, none for the top.
 func split(p string) []string {
 	p = strings.Trim(p, "/")
 	if p == "" {

@@ -26,6 +26,7 @@ func (s *search) identities(ctx context.Context) {
 		s.absent(BootIdentity, "%s", s.unsided)
 		return
 	}
+	// A reading at the death is the best there is: nothing has to be concluded from what is there now.
 	death, ok := find(s.q.Death, s.root.Name)
 	if ok && death.Known() {
 		s.sides(sideOf(boot), sideOf(death))
@@ -40,6 +41,7 @@ func (s *search) identities(ctx context.Context) {
 		s.fromHistory(ctx, boot, unread)
 		return
 	}
+	// A package has no past, but what is installed now may be dated.
 	if d, ok := s.source.(Dated); ok {
 		s.fromDate(ctx, d, boot, unread)
 		return
@@ -48,6 +50,7 @@ func (s *search) identities(ctx context.Context) {
 	s.absent(BootIdentity, "%s, and a root of kind %q has no memory of its past", unread, s.root.Kind)
 }
 
+// why is the reason of an unknown identity, also of one that a host left empty.
 func (i Identity) why() string {
 	if i.Unknown != "" {
 		return i.Unknown
@@ -133,6 +136,7 @@ func (d side) digest(p string, committed Content) string {
 	return digestOf(committed.Data)
 }
 
+// digestOf is the digest that adapters give a dirty file, so that the two can be compared.
 func digestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
@@ -169,6 +173,7 @@ func differing(a, b Identity) (files, bindings []string) {
 func (s *search) touched(files, bindings []string) string {
 	v := &s.q.Verdict
 	on := map[string]bool{}
+	// What the stack shows by its files, whatever their modules are called.
 	for _, f := range v.Frames {
 		if rel, ok := s.root.within(f.File); ok && strings.HasPrefix(slashed(f.File), "/") {
 			on[rel] = true
@@ -178,6 +183,7 @@ func (s *search) touched(files, bindings []string) string {
 	if v.Symbol != "" {
 		stack = append(stack, v.Module+"."+v.Symbol)
 	}
+	// And what it names by modules, the missing one included, which has no frame.
 	if m := s.q.modules(s.root); m != nil {
 		for _, module := range stack {
 			for _, p := range s.q.moduleFiles(s.root, m, module) {
@@ -239,6 +245,7 @@ func (s *search) fromHistory(ctx context.Context, boot Identity, unread string) 
 		s.absent(BootIdentity, "%s", s.unsided)
 		return
 	}
+	// Another revision was in force. It is another tree only if it differs from what the run booted with.
 	if rev != boot.Revision {
 		moved, err := s.moved(ctx, boot, rev)
 		if err != nil {
@@ -314,6 +321,7 @@ func earliest(changes []Change, boot stamp.Time) (stamp.Time, bool) {
 	return first, !first.IsZero()
 }
 
+// move is where a step of the history led: what the root held then, and whether that is another tree.
 type move struct {
 	to      side
 	differs bool
@@ -330,6 +338,8 @@ func (s *search) moved(ctx context.Context, boot Identity, rev string) (move, er
 	to.revision = rev
 	var blobs []Blob
 	differs := false
+	// A path that was clean at the boot and is changed by the move differs for certain. One that was dirty may have
+	// been committed as it was.
 	for _, c := range changes {
 		if _, dirty := from.dirty[c.Path]; dirty {
 			delete(to.dirty, c.Path)

@@ -53,11 +53,14 @@ func (s *search) journal(ctx context.Context) {
 // noWitness says why a row of the same tree proves nothing, or nothing when it does.
 func (s *search) noWitness(ctx context.Context, row *journal.Row, jr journal.Root) string {
 	switch {
+	// Before everything else the time: what lies outside the run's life is not even interesting.
 	case !row.Span().Meets(s.q.Window):
 		if row.Begun.After(s.q.Window.To) {
 			return fmt.Sprintf("update %s began after the death", row.ID)
 		}
 		return fmt.Sprintf("update %s ended before the boot", row.ID)
+	// What it will have changed is written when it is closed. Until then the tree is not quiet, and nobody asks; a row
+	// whose writer is gone is closed by the next holder of the lock.
 	case row.Open():
 		return fmt.Sprintf("update %s has not been closed, so that what it changed is not known", row.ID)
 	case jr.From == "" || jr.To == "":
@@ -76,6 +79,7 @@ func (s *search) elsewhere(ctx context.Context, jr journal.Root) bool {
 	if s.history == nil || jr.FromRevision == "" || jr.ToRevision == "" || jr.FromRevision == jr.ToRevision {
 		return false
 	}
+	// The parts behind the revisions are the dirty ones: where they differ too, more than commits changed.
 	if strings.TrimPrefix(jr.From, jr.FromRevision) != strings.TrimPrefix(jr.To, jr.ToRevision) {
 		return false
 	}
@@ -93,6 +97,7 @@ func (s *search) sidesFromRow(jr journal.Root) {
 	s.sides(sideOf(boot), side{revision: jr.ToRevision, dirty: map[string]string{}})
 }
 
+// command is what an update ran, short enough for a sentence.
 func command(row *journal.Row) string {
 	if len(row.Command) == 0 {
 		return "no command recorded"

@@ -17,6 +17,7 @@ func (s *search) files(ctx context.Context) {
 		s.absent(FileProof, "a root of kind %q keeps no old files to compare", s.root.Kind)
 		return
 	}
+	// The sides are known where W1 could compare, or where the journal says what an update left.
 	if !s.known {
 		s.absent(FileProof, "%s", s.unsided)
 		return
@@ -41,6 +42,7 @@ func (s *search) files(ctx context.Context) {
 		return
 	}
 	switch {
+	// Nothing is said of a file whose content nobody has: a local edit is not kept, only its digest.
 	case was.presence == unsaid || is.presence == unsaid:
 		s.absent(FileProof, "%s", n.unsaid(was, is))
 	case was.presence == is.presence && was.presence == there:
@@ -131,6 +133,7 @@ type name struct {
 	have  map[string]bool // the revisions whose files are in the table
 }
 
+// newName finds the files that the missing name can live in.
 func newName(s *search, m Modules) *name {
 	v := &s.q.Verdict
 	n := &name{s: s, m: m, module: v.Module, symbol: v.Symbol, own: s.q.moduleFiles(s.root, m, v.Module),
@@ -149,6 +152,7 @@ func (n *name) String() string {
 	return n.module + ":" + n.symbol
 }
 
+// paths are all files that can decide the presence; a commit that touches none of them cannot be the culprit.
 func (n *name) paths() []string { return slices.Concat(n.own, n.member) }
 
 // seen is what one side says of the name, and the file that says it.
@@ -203,6 +207,7 @@ func (n *name) look(content func(p string) (c Content, read bool)) seen {
 			return seen{there, p}
 		}
 	}
+	// A submodule is bound by being there.
 	for _, p := range n.member {
 		if c, _ := content(p); c.Exists {
 			return seen{there, p}
@@ -214,6 +219,7 @@ func (n *name) look(content func(p string) (c Content, read bool)) seen {
 	return seen{presence: gone}
 }
 
+// unsaid is the sentence for a presence that cannot be told.
 func (n *name) unsaid(was, is seen) string {
 	at, p := "death", is.path
 	if was.presence == unsaid {

@@ -43,6 +43,7 @@ func lastStep(ctx context.Context, l line, from, to string, final presence) (ste
 	if final == unsaid || from == to {
 		return step{}, false, nil
 	}
+	// What came since the two lines met decides last, so it is looked at first.
 	forward, err := l.touching(ctx, from, to, farthest)
 	if err != nil {
 		return step{}, false, fmt.Errorf("list the commits that came: %w", err)
@@ -52,6 +53,7 @@ func lastStep(ctx context.Context, l line, from, to string, final presence) (ste
 	if err != nil || ok {
 		return step{commit: c}, ok, err
 	}
+	// Nothing that came did it, so something that went did: the way back is walked from its end.
 	back, err := l.touching(ctx, to, from, farthest)
 	if err != nil {
 		return step{}, false, fmt.Errorf("list the commits that went: %w", err)
@@ -73,8 +75,8 @@ type way struct {
 	known map[string]presence
 }
 
-// first is the first of the commits that brought the name to the given presence. It asks in growing batches, because the
-// answer is mostly among the first few and every question may cost a process.
+// first is the first of the commits that brought the name to the given presence. It asks in growing batches, because
+// the answer is mostly among the first few and every question may cost a process.
 func (w *way) first(ctx context.Context, commits []Commit, reached presence) (Commit, bool, error) {
 	for size := 8; len(commits) > 0; size *= 4 {
 		batch := commits[:min(size, len(commits))]
@@ -91,6 +93,7 @@ func (w *way) first(ctx context.Context, commits []Commit, reached presence) (Co
 	return Commit{}, false, nil
 }
 
+// ask reads the presences of a batch and its parents that are not known yet, in one question.
 func (w *way) ask(ctx context.Context, batch []Commit) error {
 	var want []string
 	add := func(rev string) {
@@ -133,6 +136,7 @@ func (w *way) reaches(c Commit, want presence) bool {
 	return len(c.Parents) > 0 || want == there
 }
 
+// opposite is the other presence; what is not known has none.
 func opposite(p presence) presence {
 	switch p {
 	case there:

@@ -131,11 +131,13 @@ func (s *Source) read(ctx context.Context, r witness.Root) (*manifest, error) {
 			m.link(dir, real)
 		}
 	}
+	// A library outside the folders, or without the ending of one, still belongs to the root when it is declared.
 	for _, b := range codetree.Bindings(r) {
 		if fi, err := os.Stat(b.Path); err == nil {
 			m.take(fi)
 		}
 	}
+	// An empty manifest would make every emptied folder the same healthy tree.
 	if m.files == 0 {
 		return nil, fmt.Errorf("there is no code of the root's modules in %s", strings.Join(r.Dirs, ", "))
 	}
@@ -155,6 +157,7 @@ func (m *manifest) walk(ctx context.Context, dir string, index int, match *codet
 		case err != nil:
 			return fmt.Errorf("%s cannot be read: %w", name, err)
 		}
+		// The bound is on what is looked at: a folder of a million data files is slow whether they count or not.
 		if m.seen++; m.seen > m.most {
 			return fmt.Errorf("the root holds more than %d files", m.most)
 		}

@@ -28,6 +28,7 @@ var busy = []struct{ name, what string }{
 
 // lastChange is the newest change among git's own records and the changed files.
 func (g *repo) lastChange(r witness.Root, look status) (stamp.Time, error) {
+	// An operation that has not ended may write again at any moment, whatever the times say.
 	for _, b := range busy {
 		if at := filepath.Join(g.gitDir, b.name); codetree.Exists(at) {
 			return stamp.Time{}, fmt.Errorf("root %s: %w: %s (%s)", r.Name, witness.ErrChanging, b.what, at)
@@ -44,9 +45,12 @@ func (g *repo) lastChange(r witness.Root, look status) (stamp.Time, error) {
 		}
 		return true
 	}
+	// Without HEAD there is no repository to speak of, and every other time would be a relic.
 	if !take(filepath.Join(g.gitDir, "HEAD")) {
 		return stamp.Time{}, fmt.Errorf("read the last change of root %s: %s cannot be read", r.Name, filepath.Join(g.gitDir, "HEAD"))
 	}
+	// Any of these may be missing: a reflog can be switched off, ORIG_HEAD comes with the first reset or merge. What is
+	// there counts. A working tree is written before the index, so that the index is the end of a checkout.
 	for _, name := range []string{"logs/HEAD", "index", "ORIG_HEAD"} {
 		take(filepath.Join(g.gitDir, name))
 	}
@@ -56,6 +60,7 @@ func (g *repo) lastChange(r witness.Root, look status) (stamp.Time, error) {
 		// a move would be worse.
 		take(filepath.Join(g.common, "packed-refs"))
 	}
+	// What was edited by hand, or is being written by an update that has not reached the index yet.
 	for _, e := range g.relevant(r, look) {
 		name := filepath.Join(g.top, e.path)
 		if !take(name) {

@@ -69,6 +69,7 @@ func New(cfg Config) (*Source, error) {
 	if len(wrong) > 0 {
 		return nil, fmt.Errorf("configure the git source: %w", errors.Join(wrong...))
 	}
+	// From here on the zero values have their meaning.
 	if cfg.Git == "" {
 		cfg.Git = "git"
 	}
@@ -134,6 +135,7 @@ func (s *Source) Observe(ctx context.Context, r witness.Root) (witness.Observati
 	return witness.Observation{Identity: unknown(r, at, err), NoSignal: fmt.Errorf("read the last change of root %s: %w", r.Name, err)}, nil
 }
 
+// unknown is an identity that says why it is none.
 func unknown(r witness.Root, at stamp.Time, why error) witness.Identity {
 	return witness.Identity{Root: r.Name, Kind: r.Kind, At: at, Unknown: why.Error()}
 }

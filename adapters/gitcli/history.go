@@ -42,6 +42,8 @@ func (s *Source) At(ctx context.Context, r witness.Root, t stamp.Time) (string, 
 // maxReflog bounds what is read of a reflog, from its end: some 50,000 moves.
 const maxReflog = 8 << 20
 
+// tail is the end of a file, from a whole line on. A reflog that is larger than the bound loses its oldest moves, which
+// no run that still lives can have booted before.
 func tail(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -92,6 +94,7 @@ func parseReflog(text []byte) []moveOfHead {
 	return out
 }
 
+// cutLast cuts at the last separator: people have names and addresses with every sign in them.
 func cutLast(s, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
 		return s[:i], s[i+len(sep):], true
@@ -107,6 +110,7 @@ func inForce(moves []moveOfHead, t stamp.Time) (string, stamp.Window, bool) {
 			last = i
 		}
 	}
+	// The order of the lines is the truth. Where their times contradict it, no moment can be placed between them.
 	for i := range moves[:last+1] {
 		if moves[i].when.After(t) {
 			return "", stamp.Window{}, false // the clock ran backwards between the moves: the log contradicts itself
@@ -137,6 +141,7 @@ func (s *Source) Changed(ctx context.Context, r witness.Root, from, to string) (
 	if err != nil {
 		return nil, fmt.Errorf("compare two revisions of root %s: %w", r.Name, err)
 	}
+	// With -z a status and a path alternate, and no name is quoted.
 	fields := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 	var changes []witness.Change
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -203,6 +208,9 @@ func (s *Source) Commits(ctx context.Context, r witness.Root, from, to string, p
 	}
 }
 
+// log asks for the commits with everything each of them changed, not only the given paths: a rename shows as one only
+// when both of its names are seen. The range is written as two revisions, and the paths after a double dash, so that no
+// name can be taken for anything else.
 func (s *Source) log(ctx context.Context, g *repo, from, to string, paths []string, limit int) ([]byte, error) {
 	args := []string{"log", "-z", "--date-order", "--format=" + logFormat, "--max-count=" + strconv.Itoa(limit),
 		"--full-diff", "--name-status", "--find-renames", "-l400", "--no-ext-diff", "--no-color", "--no-show-signature", "--no-notes", to, "^" + from, "--"}
@@ -212,6 +220,7 @@ func (s *Source) log(ctx context.Context, g *repo, from, to string, paths []stri
 // logFormat begins each commit with a byte that no status letter begins with.
 const logFormat = "%x01%H%x00%P%x00%ct%x00%s"
 
+// rename is one file that a commit gave another name.
 type rename struct{ from, to string }
 
 // parseLog reads the output of log: four fields for a commit, then a status and one path, or two for a rename, for each

@@ -38,6 +38,8 @@ func (s *Source) ReadAll(ctx context.Context, r witness.Root, blobs []witness.Bl
 	return out, nil
 }
 
+// readAll asks for the commits first and then for the files, and takes the answers in the same order: git answers each
+// line before it reads the next, and one that is not understood ends the reading rather than shift the rest.
 func (s *Source) readAll(ctx context.Context, r witness.Root, blobs []witness.Blob) ([]witness.Content, error) {
 	var revs []string
 	for _, b := range blobs {
@@ -87,6 +89,7 @@ func (s *Source) readAll(ctx context.Context, r witness.Root, blobs []witness.Bl
 			return nil, err
 		}
 		answer = rest
+		// A folder or a submodule at the path is no file, and reads as none.
 		if object.kind == "blob" {
 			out[i] = witness.Content{Data: object.data, Exists: true}
 		}
@@ -116,6 +119,7 @@ func (s *Source) objectName(ctx context.Context, g *repo, b witness.Blob) (strin
 	return "", nil
 }
 
+// object is one answer of git: what kind of thing the name is, and what it holds.
 type object struct {
 	kind string // empty when it is missing
 	data []byte

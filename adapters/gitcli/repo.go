@@ -27,6 +27,7 @@ func open(r witness.Root) (*repo, error) {
 		return nil, errors.New("the root has no folder")
 	}
 	g := &repo{}
+	// A root may have several folders, but one identity: they must share a HEAD.
 	for _, d := range r.Dirs {
 		real, err := filepath.EvalSymlinks(d)
 		if err != nil {
@@ -84,12 +85,14 @@ func (g *repo) findGitDir() error {
 		at = under(g.top, target)
 	}
 	g.gitDir, g.common = at, at
+	// A linked working tree keeps HEAD and index to itself, and branches with the others.
 	if text, err := os.ReadFile(filepath.Join(at, "commondir")); err == nil {
 		g.common = under(at, strings.TrimRight(string(text), "\r\n"))
 	}
 	return nil
 }
 
+// under is a path that a file of git names, relative to the folder that the file speaks of.
 func under(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)

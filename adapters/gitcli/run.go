@@ -30,6 +30,8 @@ var kept = map[string]bool{
 	"GIT_TEST_ASSUME_DIFFERENT_OWNER": true,
 }
 
+// environment is what git gets to see. A hook of git that starts the host leaves GIT_DIR and GIT_INDEX_FILE behind, and
+// with them every question would be answered for another repository.
 func environment() []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -52,6 +54,7 @@ func (s *Source) git(ctx context.Context, g *repo, stdin []byte, args ...string)
 	if stdin != nil {
 		cmd.Stdin = bytes.NewReader(stdin)
 	}
+	// Both outputs are bounded: what is beyond is swallowed, so that git ends instead of waiting for a reader.
 	var out, errs bounded
 	out.limit, errs.limit = maxOutput, 4<<10
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -65,6 +68,7 @@ func (s *Source) git(ctx context.Context, g *repo, stdin []byte, args ...string)
 			return nil, fmt.Errorf("git %s did not answer within %v", args[0], s.cfg.Timeout)
 		}
 		return nil, fmt.Errorf("git %s: %w", args[0], ctx.Err())
+	// Three ways of not having git, each with its own remedy.
 	case errors.Is(err, exec.ErrNotFound):
 		return nil, fmt.Errorf("the git program (%s) is not installed", s.cfg.Git)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
@@ -77,6 +81,7 @@ func (s *Source) git(ctx context.Context, g *repo, stdin []byte, args ...string)
 	return out.Bytes(), nil
 }
 
+// errSlow tells our own bound from the end of the caller's context: the one is an unknown identity, the other an error.
 var errSlow = errors.New("git was too slow")
 
 // refusal is the reason that git gave, in words where they are known.
@@ -107,6 +112,7 @@ type bounded struct {
 	over  bool
 }
 
+// Write never fails: a short write would end git with a broken pipe and hide what it had to say.
 func (b *bounded) Write(p []byte) (int, error) {
 	if room := b.limit - b.Len(); room < len(p) {
 		b.over = true

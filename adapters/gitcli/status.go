@@ -32,6 +32,9 @@ type entry struct {
 	submodule string // git's four letters for a submodule, empty for a file
 }
 
+// status runs the one process that an identity costs. Renames are not looked for: a renamed file is one that is gone
+// and one that is new, and finding pairs takes git longer than all the rest. Submodules are looked into whatever the
+// user's settings say, and the upstream branch is not compared.
 func (s *Source) status(ctx context.Context, g *repo) (status, error) {
 	args := []string{"status", "--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=none", "--no-ahead-behind", "--"}
 	out, err := s.git(ctx, g, nil, append(args, g.dirs...)...)
@@ -112,6 +115,7 @@ func (s *Source) identity(r witness.Root, g *repo, look status, at stamp.Time) w
 // relevant are the entries that belong to the identity, each path once: every tracked change, and untracked files that
 // are code of the root's modules.
 func (g *repo) relevant(r witness.Root, look status) []entry {
+	// A matcher looks at the disk, so one is made only for a folder with untracked files.
 	matchers := make([]*codetree.Matcher, len(g.real))
 	var out []entry
 	seen := map[string]bool{}
@@ -128,6 +132,7 @@ func (g *repo) relevant(r witness.Root, look status) []entry {
 	return out
 }
 
+// matches reports that an untracked file is code of the root's modules, as seen from one of its folders.
 func (g *repo) matches(r witness.Root, matchers []*codetree.Matcher, fromTop string) bool {
 	for i, dir := range g.dirs {
 		rel := fromTop
@@ -153,6 +158,7 @@ func (g *repo) file(e entry) (witness.File, int64, error) {
 	name := filepath.Join(g.top, e.path)
 	fi, err := os.Lstat(name)
 	switch {
+	// Gone, or out of reach because a file took the place of its folder: either way it is deleted.
 	case errors.Is(err, fs.ErrNotExist) || isNotFolder(err):
 		return f, 0, nil
 	case err != nil:
@@ -185,6 +191,7 @@ func submoduleDigest(dir, letters string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// readText is the content of one of git's small files. One that cannot be read is empty, which still is one state.
 func readText(name string) string {
 	text, err := os.ReadFile(name)
 	if err != nil {

@@ -46,6 +46,8 @@ func find(r witness.Root) (*dist, error) {
 		return nil, errors.New("the root has no folder")
 	}
 	var half string
+	// A folder with half a distribution does not end the search: another may have all of it, as the interpreter would
+	// find.
 	for _, site := range r.Dirs {
 		d, why, err := findIn(site, r.Package)
 		if err != nil || d != nil {
@@ -85,6 +87,8 @@ func findIn(site, name string) (d *dist, why string, err error) {
 		}
 	}
 	switch {
+	// Two lists of files cannot both be what is installed. pip leaves this state when it is killed between two
+	// versions.
 	case len(infos) > 1:
 		return nil, "", fmt.Errorf("package %s is there twice (%s and %s): an installation is under way, or was cut off", name, filepath.Base(infos[0]), filepath.Base(infos[1]))
 	case len(infos) == 1:
@@ -94,6 +98,7 @@ func findIn(site, name string) (d *dist, why string, err error) {
 		}
 		d.aside = aside
 		return d, "", nil
+	// Set aside and nothing in its place: the old version is gone, the new one not there yet.
 	case len(aside) > 0:
 		return nil, fmt.Sprintf("package %s has been set aside (%s) and not been put back: an installation is under way, or was cut off", name, filepath.Base(aside[0])), nil
 	case egg != "":
@@ -122,9 +127,11 @@ func setAside(name, want string) bool {
 	return false
 }
 
+// read takes up a dist-info folder. RECORD is read whole: its digest is half of the revision.
 func read(site, info, name string) (*dist, error) {
 	d := &dist{site: site, info: info}
 	_, d.version, _ = strings.Cut(strings.TrimSuffix(filepath.Base(info), ".dist-info"), "-")
+	// RECORD of an editable installation lists a pointer to the code, and would stay the same through every edit.
 	if where, editable := editable(info); editable {
 		return nil, fmt.Errorf("package %s is installed for editing, its code is in %s; declare that folder as a root", name, where)
 	}
@@ -172,6 +179,8 @@ func (d *dist) revision() string {
 // dirty are the listed code files that are no longer what was installed.
 func (d *dist) dirty(ctx context.Context, r witness.Root, most int) ([]witness.File, error) {
 	m := codetree.NewMatcher(r, d.site, codetree.Exists)
+	// RECORD is CSV: a path with a comma is quoted. Older writers leave fields out, so their number is not held
+	// against it.
 	rows := csv.NewReader(bytes.NewReader(d.record))
 	rows.FieldsPerRecord = -1
 	rows.ReuseRecord = true
@@ -210,6 +219,7 @@ const settling = int64(2 * time.Second)
 
 // compare holds one listed file against the disk: its size, and its content where the file is newer than RECORD.
 func (d *dist) compare(r witness.Root, listed, hash, size string) (witness.File, bool, error) {
+	// Scripts are listed relative to the folder with "..", data files sometimes by an absolute path.
 	name := filepath.Join(d.site, filepath.FromSlash(listed))
 	if path.IsAbs(listed) {
 		name = filepath.FromSlash(listed)
@@ -226,6 +236,7 @@ func (d *dist) compare(r witness.Root, listed, hash, size string) (witness.File,
 	if err != nil {
 		return f, false, fmt.Errorf("listed file %s cannot be read: %w", name, err)
 	}
+	// The size costs nothing and catches nearly every edit; the content is read when the time says that it may differ.
 	same := size == "" || size == strconv.FormatInt(fi.Size(), 10)
 	if same && fi.ModTime().UnixNano() <= d.written+settling {
 		return f, false, nil

@@ -106,6 +106,7 @@ func (s *Source) Observe(ctx context.Context, r witness.Root) (witness.Observati
 // made by the installation, and a later touch of one file moves only that file's time.
 func (s *Source) InForce(ctx context.Context, r witness.Root) (witness.Identity, stamp.Time, error) {
 	id, err := s.Identify(ctx, r)
+	// Without an identity there is nothing to date.
 	if err != nil || !id.Known() {
 		return id, stamp.Time{}, err
 	}
@@ -120,6 +121,7 @@ func (s *Source) InForce(ctx context.Context, r witness.Root) (witness.Identity,
 	return id, stamp.Wall(since, 0), nil
 }
 
+// since is the earliest change time in the dist-info folder.
 func (d *dist) since() (time.Time, error) {
 	entries, err := os.ReadDir(d.info)
 	if err != nil {
@@ -151,11 +153,13 @@ func (d *dist) lastChange(r witness.Root, dirty []witness.File) time.Time {
 		}
 		return true
 	}
+	// The folder changes when any of its files comes or goes, RECORD when it is written again in place.
 	take(d.info)
 	take(filepath.Join(d.info, "RECORD"))
 	for _, name := range d.aside {
 		take(name)
 	}
+	// Of a file that is gone the nearest folder that is left tells: it changed with the deletion.
 	for _, f := range dirty {
 		name := filepath.Join(r.Dirs[0], filepath.FromSlash(f.Path))
 		for !take(name) && name != filepath.Dir(name) {

@@ -61,6 +61,8 @@ func touchedBetween(a, b Step) []string {
 	return out
 }
 
+// historyInForce: at every moment that is certain the history names the revision in force, and the span in which it
+// was.
 func historyInForce(ctx context.Context, w World) error {
 	h, err := past(w)
 	if err != nil {
@@ -88,6 +90,8 @@ func historyInForce(ctx context.Context, w World) error {
 	return nil
 }
 
+// historyCoarse: within the grain of a move only the revision before it is certain. Naming the newer one would make an
+// update of the same second, but after the death, a witness.
 func historyCoarse(ctx context.Context, w World) error {
 	h, err := past(w)
 	if err != nil {
@@ -114,6 +118,7 @@ func historyCoarse(ctx context.Context, w World) error {
 	return nil
 }
 
+// historyBeginning: before its first step a history does not know. Naming the oldest revision it has would be a guess.
 func historyBeginning(ctx context.Context, w World) error {
 	h, err := past(w)
 	if err != nil {
@@ -129,6 +134,8 @@ func historyBeginning(ctx context.Context, w World) error {
 	return nil
 }
 
+// historyReads: each file at each step, those that did not exist then included: an empty file and none are not the
+// same.
 func historyReads(ctx context.Context, w World) error {
 	h, err := past(w)
 	if err != nil {
@@ -175,6 +182,8 @@ func noSuch(w World) string {
 	return string(b)
 }
 
+// historyUnknown: a revision that is not there is an error in every question. Taken for one without files, each of its
+// names would seem to have been removed.
 func historyUnknown(ctx context.Context, w World) error {
 	h, err := past(w)
 	if err != nil {
@@ -193,6 +202,7 @@ func historyUnknown(ctx context.Context, w World) error {
 	return nil
 }
 
+// historyChanged: between any two steps, in both directions, exactly the files that differ, and which of them are gone.
 func historyChanged(ctx context.Context, w World) error {
 	h, err := past(w)
 	if err != nil {
@@ -232,6 +242,8 @@ func touching(w World, from, to int, p string) []string {
 	return out
 }
 
+// historyCommits: for each file the steps that touched it, deletions included, newest first and with their parents;
+// and none on the way back, where no commit leads.
 func historyCommits(ctx context.Context, w World) error {
 	h, err := past(w)
 	if err != nil {
@@ -264,6 +276,7 @@ func historyCommits(ctx context.Context, w World) error {
 	return nil
 }
 
+// historyLimit: the limit keeps the newest, because the search begins there.
 func historyLimit(ctx context.Context, w World) error {
 	h, err := past(w)
 	if err != nil {
@@ -280,6 +293,7 @@ func historyLimit(ctx context.Context, w World) error {
 	return nil
 }
 
+// batchAgrees: many files at once are each what one at a time is, in their places.
 func batchAgrees(ctx context.Context, w World) error {
 	h, err := past(w)
 	if err != nil {

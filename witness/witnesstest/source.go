@@ -28,6 +28,8 @@ func read(ctx context.Context, w World) (witness.Identity, error) {
 	return id, nil
 }
 
+// namesItself: an identity is found again among others by its root and kind, and says when it was read, because a
+// report shows that moment beside boot and death.
 func namesItself(ctx context.Context, w World) error {
 	id, err := read(ctx, w)
 	switch {
@@ -41,6 +43,8 @@ func namesItself(ctx context.Context, w World) error {
 	return nil
 }
 
+// sameTreeSameKey: two reads of one tree are one identity. A source that mixes in the moment of the read, or the order
+// in which a folder lists its files, would make every run look updated.
 func sameTreeSameKey(ctx context.Context, w World) error {
 	a, err := read(ctx, w)
 	if err != nil {
@@ -56,6 +60,8 @@ func sameTreeSameKey(ctx context.Context, w World) error {
 	return nil
 }
 
+// changeChangesKey: every change of code is another identity, the second change of the same file as well. Otherwise an
+// update goes unseen, and a probe of the old tree answers for the new one.
 func changeChangesKey(ctx context.Context, w World) error {
 	seen := map[string]bool{}
 	for range 3 {
@@ -72,6 +78,8 @@ func changeChangesKey(ctx context.Context, w World) error {
 	return nil
 }
 
+// noiseChangesNothing: a log file beside the code is no code. A source that counts every file would find an update
+// under every run that writes a log.
 func noiseChangesNothing(ctx context.Context, w World) error {
 	if w.Noise == nil {
 		return fmt.Errorf("%w: no place for a log file", ErrSkip)
@@ -91,6 +99,8 @@ func noiseChangesNothing(ctx context.Context, w World) error {
 	return nil
 }
 
+// survivesStoring: identities are kept in JSON between the boot and the death. A name that JSON cannot hold comes back
+// as another, and the tree then seems to have changed.
 func survivesStoring(ctx context.Context, w World) error {
 	w.Change()
 	id, err := read(ctx, w)
@@ -111,6 +121,8 @@ func survivesStoring(ctx context.Context, w World) error {
 	return nil
 }
 
+// brokenIsUnknown: a tree that cannot be read is a fact about the tree, not a failure of the pass. The identity says
+// why, holds nothing else that could be compared, and still says which root it is about.
 func brokenIsUnknown(ctx context.Context, w World) error {
 	w.Break()
 	id, err := w.Source.Identify(ctx, w.Root)
@@ -127,6 +139,8 @@ func brokenIsUnknown(ctx context.Context, w World) error {
 	return nil
 }
 
+// endedContext: a caller that gave up is told so. An unknown identity in its place would be recorded as what the root
+// held.
 func endedContext(ctx context.Context, w World) error {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
@@ -137,6 +151,7 @@ func endedContext(ctx context.Context, w World) error {
 	return nil
 }
 
+// concurrentReads: several deaths are judged at once. The race detector sees what the comparison does not.
 func concurrentReads(ctx context.Context, w World) error {
 	want, err := read(ctx, w)
 	if err != nil {
@@ -163,6 +178,8 @@ func concurrentReads(ctx context.Context, w World) error {
 	return nil
 }
 
+// writesNothing: the tree belongs to the host and its updates. A source that refreshes an index or leaves a cache
+// behind moves the very signal by which the tree is taken to be at rest.
 func writesNothing(ctx context.Context, w World) error {
 	w.Change()
 	folders := w.Folders
@@ -242,6 +259,8 @@ func lastChange(ctx context.Context, w World) (stamp.Time, error) {
 // milliseconds.
 const rounds = 200
 
+// changeRises: a change of code moves the last change forwards, never back. A source that misses changes lets a healer
+// start a replacement on a half-written tree.
 func changeRises(ctx context.Context, w World) error {
 	before, err := lastChange(ctx, w)
 	if err != nil {
@@ -263,6 +282,7 @@ func changeRises(ctx context.Context, w World) error {
 	return fmt.Errorf("the code changed %d times and the last change stayed at %s", rounds, before)
 }
 
+// changeRests: looking is no change. A source whose own look moves the signal never lets the tree become quiet.
 func changeRests(ctx context.Context, w World) error {
 	w.Change()
 	before, err := lastChange(ctx, w)
@@ -284,6 +304,8 @@ func changeRests(ctx context.Context, w World) error {
 	return nil
 }
 
+// changeNotInFuture: a moment that has not come cannot be aged. Modification times can lie ahead, as those of an
+// unpacked archive do; change times cannot.
 func changeNotInFuture(ctx context.Context, w World) error {
 	w.Change()
 	at, err := lastChange(ctx, w)
@@ -298,6 +320,7 @@ func changeNotInFuture(ctx context.Context, w World) error {
 	return nil
 }
 
+// brokenHasNoSignal: without a signal there is an error. A moment long past, or the zero one, would pass for rest.
 func brokenHasNoSignal(ctx context.Context, w World) error {
 	w.Break()
 	at, err := w.Source.LastChange(ctx, w.Root)
@@ -307,6 +330,7 @@ func brokenHasNoSignal(ctx context.Context, w World) error {
 	return nil
 }
 
+// observerAgrees: the one look says what the two looks say, of a healthy tree and of a broken one.
 func observerAgrees(ctx context.Context, w World) error {
 	o, ok := w.Source.(witness.Observer)
 	if !ok {
@@ -344,6 +368,7 @@ func observerAgrees(ctx context.Context, w World) error {
 	return nil
 }
 
+// inForce is the answer of a source that can date what it holds.
 func inForce(ctx context.Context, w World) (witness.Identity, stamp.Time, error) {
 	d, ok := w.Source.(witness.Dated)
 	if !ok {
@@ -356,6 +381,7 @@ func inForce(ctx context.Context, w World) (witness.Identity, stamp.Time, error)
 	return id, since, nil
 }
 
+// datedAgrees: the dated identity is the one that Identify reads, and it cannot have come later than the last change.
 func datedAgrees(ctx context.Context, w World) error {
 	w.Change()
 	dated, since, err := inForce(ctx, w)
@@ -379,6 +405,7 @@ func datedAgrees(ctx context.Context, w World) error {
 	return nil
 }
 
+// datedMoves: an update makes the date younger. One that stays would let an update after the death pass for one before.
 func datedMoves(ctx context.Context, w World) error {
 	_, before, err := inForce(ctx, w)
 	if err != nil {
