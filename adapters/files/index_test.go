@@ -96,3 +96,26 @@ func TestPollIsACorrectSlowPath(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// FuzzUnseal looks for bytes that are taken for a sealed body and are none.
+func FuzzUnseal(f *testing.F) {
+	f.Add([]byte(nil))
+	f.Add(seal([]byte(`{"schema":1}`)))
+	f.Add(durable.Pad(seal([]byte("x"))))
+	f.Add([]byte(`{"schema":2}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		body, bad := unseal(b)
+		if bad == nil && !bytes.Equal(seal(body), bytes.TrimRight(b, " \n")) {
+			t.Fatalf("%q is taken for %q", b, body)
+		}
+		if bad != nil && bad.Torn == bad.Newer {
+			t.Fatalf("%q is %+v", b, bad)
+		}
+		if got, bad := unseal(durable.Pad(seal(b))); bad != nil || !bytes.Equal(got, b) {
+			t.Fatalf("%q comes back as %q, %v", b, got, bad)
+		}
+		if _, name, _, ok := parseIndexLine(b); ok && name == "" && len(b) < 7 {
+			t.Fatalf("%q is a line of the index", b)
+		}
+	})
+}

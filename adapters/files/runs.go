@@ -196,6 +196,9 @@ func (s *runs) List(ctx context.Context) iter.Seq2[run.Run, error] {
 			if errors.Is(err, run.ErrNotFound) {
 				continue
 			}
+			if err == nil && durable.Escape(r.ID)+recordSuffix != name {
+				r, err = run.Run{}, damaged(&ledger.DamageError{Why: "it is run " + r.ID}, s.dir, name, ledger.Key{})
+			}
 			if !yield(r, err) {
 				return
 			}
