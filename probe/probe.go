@@ -2,8 +2,8 @@
 // was, load the modules that the run died in? It holds the question ([Plan]), the answer ([Result]), and the rules by
 // which one answer serves many deaths; running a probe is an adapter's part ([Prober]).
 //
-// Call [Group] with what each death needs, ask the [Memo] what is known already, run the rest with a [Prober], pass each
-// result through [Confirm] and remember it with [Memo.Remember]. Package freshimport makes the plans for Python.
+// Call [Group] with what each death needs, ask the [Memo] what is known already, run the rest with a [Prober], pass
+// each result through [Confirm] and remember it with [Memo.Remember]. Package freshimport makes the plans for Python.
 //
 // It refuses a plan without modules ([Plan.Validate]): a probe of nothing proves nothing. A tree of unknown identity
 // ([Need] without Tree) shares no result with any other.

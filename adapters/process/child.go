@@ -22,7 +22,8 @@ type child struct {
 }
 
 // start starts argv from path. files are the descriptors 0, 1, 2, ...; everything else of the host is closed on exec.
-func start(path string, argv []string, dir string, env []string, files []*os.File, sys *syscall.SysProcAttr) (*child, error) {
+func start(path string, argv []string, dir string, env []string, files []*os.File,
+	sys *syscall.SysProcAttr) (*child, error) {
 	fd := -1
 	sys.PidFD = &fd
 	if env == nil {

@@ -8,10 +8,11 @@
 // It refuses commands that cannot be started, with a [StartError] that carries the exit code a shell would give; a
 // command that is not Python has no runtime, and a plan that cannot be probed is an Unknown result, never a guess.
 //
-// What is promised: the host is never executed again; a held child runs no line of its program before Release, and none
-// at all when the host dies first; no descriptor of the host reaches a probe or a replacement but those named; a process
-// group is signalled only while its leader is known to be the process that was started; a probe says Healthy only after every
-// module was imported, and leaves no process of its group behind.
+// What is promised: the host is never executed again; a held child runs no line of its program before Release, and
+// none at all when the host dies first; no descriptor of the host reaches a probe or a replacement but those named; a
+// process group is signalled only while its leader is known to be the process that was started; a probe says Healthy
+// only after every module was imported, and leaves no process of its group behind. A process that a module moves into a
+// session of its own is out of reach, as it is for the program itself.
 //
 // How failure shows: as a typed error before the start, afterwards as the program's [classify.Exit] and, for probes, as
 // an outcome with the end of what the interpreter said.

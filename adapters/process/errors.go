@@ -30,6 +30,8 @@ func (e *StartError) Error() string { return fmt.Sprintf("start %s: %v", e.Comma
 
 func (e *StartError) Unwrap() error { return e.Err }
 
+var errNoCommand = errors.New("the command is empty: give a program to start")
+
 // startError gives an error of the start its code.
 func startError(command string, err error) *StartError {
 	code := CodeInternal
@@ -50,7 +52,7 @@ const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 // absolute; symlinks in it are left alone.
 func lookPath(command, dir string, env []string) (string, error) {
 	if command == "" {
-		return "", &StartError{Command: `""`, Code: CodeNotFound, Err: errors.New("the command is empty: give a program to start")}
+		return "", &StartError{Command: `""`, Code: CodeNotFound, Err: errNoCommand}
 	}
 	if strings.Contains(command, "/") {
 		p := command

@@ -15,9 +15,9 @@ import (
 var ErrOtherProcess = errors.New("the pid belongs to another process now")
 
 // Terminate ends the process group that the process pid leads, and the process itself if it leads none: SIGTERM first,
-// SIGKILL when something of it is left after grace. start is the process's start time in clock ticks since boot; a pid that
-// belongs to another process by now is [ErrOtherProcess], and nothing is signalled. It returns nil when everything is
-// gone. It is for processes that are no children of the host; a [Child] has its own handle.
+// SIGKILL when something of it is left after grace. start is the process's start time in clock ticks since boot; a pid
+// that belongs to another process by now is [ErrOtherProcess], and nothing is signalled. It returns nil when everything
+// is gone. It is for processes that are no children of the host; a [Child] has its own handle.
 func Terminate(ctx context.Context, pid int, start uint64, grace time.Duration) error {
 	// The handle is taken before the start time is compared: from here on the number cannot change hands unseen.
 	fd, err := unix.PidfdOpen(pid, 0)

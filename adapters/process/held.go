@@ -141,7 +141,8 @@ func trampoline(command, env []string) (argv, shellEnv []string, err error) {
 	}
 	if strings.Contains(command[0], "=") && needEnv {
 		return nil, nil, &StartError{Command: command[0], Code: CodeInternal, Err: errors.New(
-			"a program with '=' in its path cannot be held together with variables that a shell cannot carry: link it to another name")}
+			"a program with '=' in its path cannot be held together with variables that a shell cannot carry: " +
+				"link it to another name")}
 	}
 
 	var b strings.Builder

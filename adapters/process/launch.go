@@ -1,7 +1,6 @@
 package process
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -59,7 +58,7 @@ func StartDetached(s Spec) (*Child, error) {
 // resolve finds the program and checks what can be checked before a process exists.
 func (s Spec) resolve() (string, error) {
 	if len(s.Command) == 0 {
-		return "", &StartError{Command: "nothing", Code: CodeInternal, Err: errors.New("the command is empty: give a program to start")}
+		return "", &StartError{Command: "nothing", Code: CodeInternal, Err: errNoCommand}
 	}
 	if err := checkDir(s.Command[0], s.Dir); err != nil {
 		return "", err

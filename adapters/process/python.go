@@ -181,7 +181,9 @@ func (p *Python) start(plan probe.Plan, scratch string) (*session, error) {
 		r.Close()
 		return nil, fmt.Errorf("start the interpreter: %w: check that the run's interpreter is still installed", err)
 	}
-	s := &session{child: c, exited: make(chan struct{}), report: ours, output: r, said: newTail(p.limit), nonce: newNonce()}
+	s := &session{
+		child: c, exited: make(chan struct{}), report: ours, output: r, said: newTail(p.limit), nonce: newNonce(),
+	}
 	go func() {
 		c.await()
 		close(s.exited)
@@ -230,7 +232,8 @@ func (s *session) run(ctx context.Context, plan probe.Plan, deadline time.Time) 
 			<-s.exited
 			s.child.reap()
 		}()
-		return probe.Result{Outcome: probe.Unknown, Failed: rep.module(), Detail: "the interpreter cannot be ended: it hangs in a system call"}
+		return probe.Result{Outcome: probe.Unknown, Failed: rep.module(),
+			Detail: "the interpreter cannot be ended: it hangs in a system call"}
 	}
 	exit := s.child.reap()
 	_ = s.output.SetReadDeadline(time.Unix(1, 0))

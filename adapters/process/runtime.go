@@ -158,7 +158,8 @@ func throughShim(interpreter, dir string, env []string) (string, error) {
 	}
 	found := strings.TrimSpace(string(out))
 	if !filepath.IsAbs(found) {
-		return "", fmt.Errorf("ask %s which interpreter it starts: it says %q: name the interpreter itself in the recipe", interpreter, found)
+		return "", fmt.Errorf("ask %s which interpreter it starts: it says %q: name the interpreter itself in the recipe",
+			interpreter, found)
 	}
 	return found, nil
 }

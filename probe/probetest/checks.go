@@ -39,7 +39,7 @@ var checks = []check{
 	{"bounded", "the kept output is bounded, and its end is kept", bounded},
 	{"place", "the working folder is empty, is not the host's, and is gone afterwards", place},
 	{"workspace", "the search path is the plan's alone, not the environment's and not the working folder's", workspace},
-	{"environment", "of the run's environment only what is needed is passed on, and nothing of the host's own", environment},
+	{"environment", "only what is needed of the run's environment is passed on, and nothing of the host's", environment},
 	{"no_write", "with NoWrite nothing is written beside the modules", noWrite},
 	{"concurrent", "probes at the same time do not mix up", concurrent},
 }
@@ -83,7 +83,8 @@ func order(b *bench) error {
 }
 
 func broken(b *bench) error {
-	if err := errors.Join(b.write("fine", Note, b.file("loaded")), b.write("torn", Raise, "the planner has no Step")); err != nil {
+	const message = "the planner has no Step"
+	if err := errors.Join(b.write("fine", Note, b.file("loaded")), b.write("torn", Raise, message)); err != nil {
 		return err
 	}
 	r, err := b.want(probe.Broken, "fine", "torn")
@@ -93,7 +94,7 @@ func broken(b *bench) error {
 	if r.Failed != "torn" {
 		return fmt.Errorf("it names %q, want %q", r.Failed, "torn")
 	}
-	if !strings.Contains(r.Detail, "the planner has no Step") {
+	if !strings.Contains(r.Detail, message) {
 		return fmt.Errorf("the detail %q lacks the module's message", clip(r.Detail))
 	}
 	return nil
@@ -150,7 +151,7 @@ func exits(does Behaviour) func(b *bench) error {
 }
 
 // slack is what a busy machine may add to a timeout.
-const slack = 4 * time.Second
+const slack = 3 * time.Second
 
 func timeout(b *bench) error {
 	b.started = append(b.started, "pid")
@@ -199,7 +200,7 @@ func leftover(b *bench) error {
 		return err
 	}
 	p := b.plan("leaves")
-	p.Timeout = 4 * time.Second
+	p.Timeout = 3 * time.Second
 	r, err := b.probe(p)
 	if err == nil {
 		err = expect(r, probe.Healthy)
@@ -218,7 +219,7 @@ func thread(b *bench) error {
 		return err
 	}
 	p := b.plan("leaves")
-	p.Timeout = 4 * time.Second
+	p.Timeout = 3 * time.Second
 	r, err := b.probe(p)
 	if err != nil {
 		return err
@@ -346,7 +347,8 @@ func environment(b *bench) error {
 		return err
 	}
 	p := b.plan("tells")
-	p.Env = append(append([]string{}, p.Env...), "MULLIGAN_LAUNCH=x", "MULLIGAN_HOME=/x", "PROVIDER_API_KEY=secret", "TZ=Asia/Tokyo")
+	p.Env = append(append([]string{}, p.Env...),
+		"MULLIGAN_LAUNCH=x", "MULLIGAN_HOME=/x", "PROVIDER_API_KEY=secret", "TZ=Asia/Tokyo")
 	r, err := b.probe(p)
 	if err == nil {
 		err = expect(r, probe.Healthy)
@@ -415,7 +417,11 @@ func listing(dir string) (string, error) {
 }
 
 func concurrent(b *bench) error {
-	if err := errors.Join(b.write("fine", Note, b.file("loaded")), b.write("torn", Raise, "torn"), b.write("ends", ExitHard, "")); err != nil {
+	if err := errors.Join(
+		b.write("fine", Note, b.file("loaded")),
+		b.write("torn", Raise, "torn"),
+		b.write("ends", ExitHard, ""),
+	); err != nil {
 		return err
 	}
 	want := map[string]probe.Outcome{"fine": probe.Healthy, "torn": probe.Broken, "ends": probe.Broken}

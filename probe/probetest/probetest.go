@@ -2,12 +2,12 @@
 // real interpreters and writes only into the test's own temporary folders.
 //
 // Call [Run] with a [Subject]: the prober, the interpreter and a [Language] in which the suite writes the modules it
-// needs. [Python] is one; another runtime brings its own. A language that cannot do something (fork, say) leaves it out,
-// and the checks that need it are skipped with a line that says so.
+// needs. [Python] is one; another runtime brings its own. A language that cannot do something (fork, say) leaves it
+// out, and the checks that need it are skipped with a line that says so.
 //
 // It refuses a subject without a prober or an interpreter. What is promised: each check stands alone, and its failure
-// names the promise that was broken, not only the value that was wrong. [Verify] gives the failures as values, for tests
-// of the suite itself.
+// names the promise that was broken, not only the value that was wrong. [Verify] gives the failures as values, for
+// tests of the suite itself.
 package probetest
 
 import (
@@ -173,7 +173,9 @@ func (b *bench) write(module string, does Behaviour, arg string) error {
 }
 
 func (b *bench) plan(modules ...string) probe.Plan {
-	return probe.Plan{Interpreter: b.Interpreter, Args: b.Args, Env: b.Env, Path: []string{b.tree}, Modules: modules, Timeout: long}
+	return probe.Plan{
+		Interpreter: b.Interpreter, Args: b.Args, Env: b.Env, Path: []string{b.tree}, Modules: modules, Timeout: long,
+	}
 }
 
 // probe runs a plan that is not expected to return an error.

@@ -38,7 +38,8 @@ var python = map[Behaviour]string{
 
 const (
 	// tell writes a number to ARG so that it appears whole.
-	tell = "import os, time\ndef tell(n):\n    f = open(ARG + '.part', 'w'); f.write(str(n)); f.close()\n    os.rename(ARG + '.part', ARG)\n"
+	tell = "import os, time\ndef tell(n):\n    f = open(ARG + '.part', 'w'); f.write(str(n)); f.close()\n" +
+		"    os.rename(ARG + '.part', ARG)\n"
 	// child is a fork, because it inherits every descriptor whatever its flags.
 	child = "pid = os.fork()\nif pid == 0:\n    while True: time.sleep(0.01)\ntell(pid)\n"
 	// flood4M goes past the buffers of the language.
