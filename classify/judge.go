@@ -218,8 +218,9 @@ func (j *judge) missing(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	case workspace:
 		return never(v, WorkspaceImport)
 	case managed:
-		if at.frame < 0 && !f.ByData && !f.Startup {
-			// Nothing says who asked: a line alone may be anybody's.
+		typed := at.frame >= 0 && st.frames[at.frame].Origin == OriginLauncher && at.holder == launcher
+		if (at.frame < 0 || typed) && !f.ByData && !f.Startup {
+			// Nothing says who asked: a line alone, or code typed on a command line, may be anybody's.
 			v.Module, v.Symbol = t.module, f.Symbol
 			return unknown(v, TornImport, "asker_not_shown")
 		}
@@ -401,6 +402,9 @@ func (j *judge) unreadable(v Verdict, f *Failure, st *stack, at seat) Verdict {
 			return never(v, WorkspaceError)
 		}
 		if ok && d.root >= 0 && at.holder != workspace {
+			if _, m, _ := j.file(f.File); m != "" {
+				v.Module = m
+			}
 			switch f.Code {
 			case "2":
 				return unknown(v, TornFile, "missing_package_file")

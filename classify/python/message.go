@@ -148,6 +148,12 @@ func importedByCall(f *classify.Failure, fr *classify.Frame) bool {
 
 // unpickling reports whether stored data was being read when the failure came up.
 func unpickling(f *classify.Failure) bool {
+	for i := range f.Frames {
+		// A spawned child loads what its parent sends it.
+		if strings.HasSuffix(strings.ReplaceAll(f.Frames[i].File, `\`, "/"), "/multiprocessing/spawn.py") && asker(f) == &f.Frames[0] {
+			return true
+		}
+	}
 	for i := len(f.Frames) - 1; i >= 0 && i >= len(f.Frames)-4; i-- {
 		fr := &f.Frames[i]
 		if strings.HasSuffix(fr.File, "/pickle.py") || strings.HasSuffix(fr.File, "/cloudpickle.py") {

@@ -194,7 +194,12 @@ func isHeader(l string) bool {
 			return false
 		}
 	}
-	return strings.Contains(lead, "ERROR") || strings.Contains(lead, "CRITICAL") || strings.Contains(lead, "FATAL") || strings.Contains(lead, "error")
+	for _, w := range [...]string{"ERROR", "CRITICAL", "FATAL", "[error]", "[critical]", "[fatal]"} {
+		if strings.Contains(lead, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // traceback parses frames from line i on, up to the exception and its message.

@@ -35,7 +35,9 @@ func Read(tail []byte, limit int) *Log {
 		lines, log.Cut = lines[len(lines)-maxLines:], true
 	}
 	for i, l := range lines {
-		lines[i] = lastReturn(stripANSI(l))
+		if lines[i] = stripANSI(l); !strings.Contains(l, "#012") {
+			lines[i] = lastReturn(lines[i])
+		}
 	}
 	sources := make([]string, len(lines))
 	lines, sources = unwrap(lines, sources)

@@ -29,7 +29,7 @@ func unwrap(lines, sources []string) ([]string, []string) {
 			n, _ := syslogPrefix(l)
 			parts = strings.Split(l[n:], "#012")
 			for k := range parts { // every line looks as if it had been sent alone
-				parts[k] = l[:n] + parts[k]
+				parts[k] = l[:n] + lastReturn(strings.TrimSuffix(parts[k], "#015"))
 			}
 		case strings.Contains(l, `\n  File \"`) && keyValue(t):
 			parts = escaped(l)
