@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mulligan-dev/mulligan/classify"
@@ -370,4 +371,31 @@ func slurp(t testing.TB, dir, name string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// The death of one gate must not wait for the others: no child holds another's.
+func TestHeldChildrenDoNotHoldEachOther(t *testing.T) {
+	t.Parallel()
+	var held [8]*HeldChild
+	var wg sync.WaitGroup
+	for i := range held {
+		wg.Go(func() {
+			h, err := StartHeld(Spec{Command: []string{"/bin/true"}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			held[i] = h
+		})
+	}
+	wg.Wait()
+	for _, h := range held {
+		if h == nil {
+			return
+		}
+		h.gate.Close() // what the kernel does when the host dies
+		if e := h.Wait(); e.Code != CodeInternal {
+			t.Errorf("it ended with %+v", e)
+		}
+	}
 }
