@@ -43,8 +43,12 @@ type Config struct {
 	Now func() stamp.Time
 }
 
-// Source reads git working trees. It holds nothing between calls and may be used concurrently.
-type Source struct{ cfg Config }
+// Source reads git working trees. It may be used concurrently. Between calls it holds, within bounds, what git said about
+// history between commits, which never changes; what the tree holds now is read anew each time.
+type Source struct {
+	cfg    Config
+	memory memory
+}
 
 var (
 	_ witness.Source      = (*Source)(nil)

@@ -137,7 +137,7 @@ func (s *Source) Changed(ctx context.Context, r witness.Root, from, to string) (
 		return nil, fmt.Errorf("compare two revisions of root %s: %w", r.Name, err)
 	}
 	args := []string{"diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=none", "--name-status", from, to, "--"}
-	out, err := s.git(ctx, g, nil, append(args, g.dirs...)...)
+	out, err := s.past(ctx, g, nil, nil, append(args, g.dirs...)...)
 	if err != nil {
 		return nil, fmt.Errorf("compare two revisions of root %s: %w", r.Name, err)
 	}
@@ -214,7 +214,7 @@ func (s *Source) Commits(ctx context.Context, r witness.Root, from, to string, p
 func (s *Source) log(ctx context.Context, g *repo, from, to string, paths []string, limit int) ([]byte, error) {
 	args := []string{"log", "-z", "--date-order", "--format=" + logFormat, "--max-count=" + strconv.Itoa(limit),
 		"--full-diff", "--name-status", "--find-renames", "-l400", "--no-ext-diff", "--no-color", "--no-show-signature", "--no-notes", to, "^" + from, "--"}
-	return s.git(ctx, g, nil, append(args, paths...)...)
+	return s.past(ctx, g, nil, nil, append(args, paths...)...)
 }
 
 // logFormat begins each commit with a byte that no status letter begins with.

@@ -65,7 +65,18 @@ func (s *Source) readAll(ctx context.Context, r witness.Root, blobs []witness.Bl
 			ask.WriteString(names[i] + "\n")
 		}
 	}
-	answer, err := s.git(ctx, g, ask.Bytes(), "cat-file", "--batch")
+	// A commit that is not there yet may come.
+	sound := func(answer []byte) bool {
+		for range revs {
+			o, rest, err := nextObject(answer)
+			if err != nil || o.kind != "commit" {
+				return false
+			}
+			answer = rest
+		}
+		return true
+	}
+	answer, err := s.past(ctx, g, ask.Bytes(), sound, "cat-file", "--batch")
 	if err != nil {
 		return nil, err
 	}
