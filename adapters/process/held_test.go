@@ -340,6 +340,27 @@ func TestLaunchRefusals(t *testing.T) {
 	}
 }
 
+func TestWithoutPATHTheUsualFoldersAreSearched(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(Spec) (*Child, error){
+		"detached": StartDetached,
+		"held": func(s Spec) (*Child, error) {
+			h, err := StartHeld(s)
+			if err != nil {
+				return nil, err
+			}
+			return h.Child, h.Release()
+		},
+	} {
+		c, err := start(Spec{Command: []string{"true"}})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if e := c.Wait(); e != (classify.Exit{}) {
+			t.Errorf("%s: it ended with %+v", name, e)
+		}
+	}
+}
+
 func TestDetachedIsReapedAndKeepsItsLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

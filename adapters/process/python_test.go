@@ -1,6 +1,8 @@
 package process_test
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -214,6 +216,7 @@ func TestRuntimeOfACommand(t *testing.T) {
 		}
 	}
 	inVenv := venv + "/python3"
+	zipApp(t, dir+"/app.pyz", "import acme.gone\n")
 	tests := []struct {
 		name, command, path string
 		interpreter         string // empty: not Python
@@ -224,6 +227,9 @@ func TestRuntimeOfACommand(t *testing.T) {
 		{"relative", "venv/bin/python3 -Im acme", "", inVenv, "-I", ""},
 		{"a script's real folder", inVenv + " link", "", inVenv, "", dir + "/app"},
 		{"a folder", inVenv + " tree", "", inVenv, "", dir + "/tree"},
+		{"an archive", inVenv + " app.pyz", "", inVenv, "", dir + "/app.pyz"},
+		{"with what env adds", "env PYTHONPATH=/lib " + inVenv + " -m acme", "", inVenv, "", dir + " /lib"},
+		{"in a relative PATH", "python3 -m acme", "venv/bin", inVenv, "", dir},
 		{"by its first line", "bin/agent --fast", "", python(t), "-B", dir + "/bin"},
 		{"by its first line, found in PATH", "agent", dir + "/bin", python(t), "-B", dir + "/bin"},
 		{"by env in its first line", "byenv", dir + "/bin:" + venv, inVenv, "", dir + "/bin"},
@@ -257,6 +263,48 @@ func TestRuntimeOfACommand(t *testing.T) {
 	}
 	if r, err := process.Runtime(run.Recipe{Command: []string{"python3"}, Env: []string{"PATH=" + dir}}); err == nil {
 		t.Errorf("of a Python that is not there: %+v and no error", r)
+	}
+}
+
+func TestTheMainOfAnArchiveNeverRuns(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := newPython(t, process.PythonConfig{})
+	for source, want := range map[string]probe.Outcome{
+		"import os\nopen('" + dir + "/RAN', 'w')\n": probe.Healthy,
+		"import no_such_module\n":                   probe.Broken,
+	} {
+		zipApp(t, dir+"/app.pyz", source)
+		r, err := p.Probe(t.Context(), probe.Plan{Interpreter: python(t), Path: []string{dir + "/app.pyz"},
+			Modules: []string{freshimport.Main(dir + "/app.pyz")}, Env: os.Environ()})
+		if err != nil || r.Outcome != want {
+			t.Errorf("Probe = %+v, %v, want %s", r, err, want)
+		}
+	}
+	if _, err := os.Stat(dir + "/RAN"); err == nil {
+		t.Error("the program ran")
+	}
+}
+
+// zipApp writes an archive that Python can run, as zipapp does.
+func zipApp(t testing.TB, path, main string) {
+	t.Helper()
+	var b bytes.Buffer
+	b.WriteString("#!/usr/bin/env python3\n")
+	z := zip.NewWriter(&b)
+	z.SetOffset(int64(b.Len()))
+	w, err := z.Create("__main__.py")
+	if err == nil {
+		_, err = w.Write([]byte(main))
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	if err == nil {
+		err = os.WriteFile(path, b.Bytes(), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
