@@ -31,6 +31,7 @@ type CaseError struct {
 	Problems []string
 }
 
+// Error is "decode case ID: FIELD: what is wrong; FIELD: ...", so that one run tells all there is to repair.
 func (e *CaseError) Error() string {
 	name := ""
 	if e.ID != "" {
@@ -63,6 +64,7 @@ type wireManaged struct {
 // [*CaseError] and name every field that is wrong.
 func DecodeCase(data []byte) (Case, error) {
 	var w wireCase
+	// Every field is kept raw at first. A field of a wrong type must not hide what is wrong with the next one.
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if err := dec.Decode(&w); err != nil {
 		return Case{}, &CaseError{Problems: []string{"not a JSON object: " + plain(err)}}
@@ -82,6 +84,8 @@ func DecodeCase(data []byte) (Case, error) {
 	e.field("workspace_roots", w.Roots, &c.Input.Workspaces)
 	e.field("phase", w.Phase, &c.Phase)
 	e.field("exit", w.Exit, &c.Input.Exit)
+	// Text that is not valid UTF-8 cannot stand in JSON; such a case carries the bytes in base64 instead. Both at once
+	// would leave open which of them is meant.
 	switch {
 	case present(w.Text) && present(w.Base64):
 		e.Problems = append(e.Problems, "text, text_base64: both are given")
@@ -107,6 +111,7 @@ func DecodeCase(data []byte) (Case, error) {
 	return c, nil
 }
 
+// present reports a field that is there and not null.
 func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // field decodes one field, and keeps what is wrong with it.
@@ -132,6 +137,7 @@ func plain(err error) string {
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
+// kindName words a Go kind for people who write JSON.
 func kindName(k string) string {
 	switch k {
 	case "slice":
@@ -158,6 +164,7 @@ type Answer struct {
 
 // Answer pairs a verdict with the case it was given on.
 func (c Case) Answer(v Verdict) Answer {
+	// Readers in other languages index the list without a test for null.
 	mods := v.ManagedModules
 	if mods == nil {
 		mods = []string{}

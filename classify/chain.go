@@ -24,6 +24,8 @@ func (j *judge) decide(f *Failure, outer bool, depth int) Verdict {
 // caused weighs a failure against the one it was raised from. The cause decides when it is a failure of a family, or a
 // bug of the kind that is annotated, raised by managed code, and managed code wrapped it; else the wrapper does.
 func (j *judge) caused(f *Failure, v, cause Verdict, outer bool) Verdict {
+	// Whose the wrapper is: raised in managed code or in its launcher, or of a type that managed code defines. A wrapper
+	// of somebody else's is a statement of its own and no envelope.
 	st := j.stackOf(f, outer)
 	at := st.seat()
 	own := at.holder == managed || at.holder == launcher
@@ -31,6 +33,7 @@ func (j *judge) caused(f *Failure, v, cause Verdict, outer bool) Verdict {
 		r, _ := j.pattern(f.TypeModule)
 		own = r >= 0
 	}
+	// The wrapper's frames lead to the place where the cause was caught, so they are the outer ones.
 	if own && v.Disposition != Skew && j.deciding(f.Cause, cause) {
 		cause.Frames = append(append([]Frame{}, v.Frames...), cause.Frames...)
 		j.summarize(&cause)
@@ -51,6 +54,8 @@ func (j *judge) deciding(f *Failure, v Verdict) bool {
 	if v.Disposition != Unknown {
 		return false
 	}
+	// A candidate family (a missing third-party module, unclear syntax) outweighs the wrapper too: the case stays open,
+	// and the wrapper's own words must not close it.
 	if v.Family != NoFamily {
 		return true
 	}
@@ -64,6 +69,7 @@ func handled(v, earlier Verdict) Verdict {
 	if earlier.Disposition != Skew || v.Disposition == Skew {
 		return v
 	}
+	// never() has blanked the unit; an open case names the one that the signature was about.
 	if v.Disposition == Never {
 		v.Module, v.Symbol = earlier.Module, earlier.Symbol
 	}
@@ -76,6 +82,8 @@ func (j *judge) group(f *Failure, outer bool, depth int) Verdict {
 	var v, lead Verdict
 	mixed := false
 	frames := st.frames
+	// Every leaf is judged alone and with its own chain. Equal verdicts are agreement even if the names differ: one
+	// update tears several modules at once.
 	for i, leaf := range f.Group {
 		l := j.decide(leaf, false, depth+1)
 		frames = append(frames, l.Frames...)
@@ -87,6 +95,7 @@ func (j *judge) group(f *Failure, outer bool, depth int) Verdict {
 		case v.Disposition == Unknown && l.Reason != v.Reason:
 			mixed = true
 		}
+		// Of a mixed group the first signature is shown, since that is what a person has to look at.
 		if l.Disposition == Skew && lead.Disposition != Skew {
 			lead = l
 		}

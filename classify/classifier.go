@@ -67,6 +67,8 @@ func (c *Classifier) Classify(in Input) Verdict {
 	return v
 }
 
+// classify asks, in this order: the host's typed cause, an exit status that only something outside can cause, the last
+// failure in the text unless the text goes on behind it, the run's last statement. The first that answers decides.
 func (c *Classifier) classify(in Input) Verdict {
 	if in.Cause != "" {
 		return typedCause(in.Cause)
@@ -139,6 +141,8 @@ func (c *Classifier) hinted(tail []byte) bool {
 func (c *Classifier) parse(log *text.Log) (*Failure, Runtime) {
 	var best *Failure
 	var by Runtime
+	// A runtime that embeds another one prints the inner failure first and its own around it, so the later one is nearer
+	// to the death.
 	for _, r := range c.runtimes {
 		if f := r.Parse(log); f != nil && (best == nil || f.Last > best.Last) {
 			best, by = f, r
@@ -150,6 +154,7 @@ func (c *Classifier) parse(log *text.Log) (*Failure, Runtime) {
 // gatherEvidence reads what the lines before a failure say about the machine.
 func gatherEvidence(log *text.Log, f *Failure) *evidence {
 	e := &evidence{}
+	// Only lines in front of the failure count: what was full before could tear a file, what fills up later could not.
 	for _, l := range log.Lines[:min(max(f.First, 0), len(log.Lines))] {
 		if strings.Contains(l, "No space left on device") || strings.Contains(l, "Disk quota exceeded") {
 			e.diskFull = true

@@ -10,6 +10,7 @@ import (
 // text shows was survived then, whatever it is.
 func exitVerdict(e Exit, log *text.Log, f *Failure) (Verdict, bool) {
 	v := Verdict{Disposition: Never, Family: NoFamily}
+	// An interrupt that the runtime turns into an exception of its own has a type worth showing.
 	if f != nil && e.Signal == "SIGINT" {
 		v.Exception = f.Type
 	}
@@ -17,6 +18,8 @@ func exitVerdict(e Exit, log *text.Log, f *Failure) (Verdict, bool) {
 	if signal != "" && !strings.HasPrefix(signal, "SIG") {
 		signal = "SIG" + signal
 	}
+	// Shells, containers and the timeout program report a signal as a code: 128 and its number, or 124. No program that
+	// follows conventions ends with these by itself.
 	if signal == "" {
 		switch e.Code {
 		case 124:
@@ -34,8 +37,11 @@ func exitVerdict(e Exit, log *text.Log, f *Failure) (Verdict, bool) {
 		}
 	}
 	switch signal {
+	// Nobody but an operator, a keeper or the kernel sends these two. Which of them it was is in the last lines, if
+	// anywhere.
 	case "SIGKILL", "SIGTERM":
 		v.Reason = whoKilled(log)
+	// A keeper's watchdog aborts a process that hangs. Without its line an abort is a crash, and the text decides.
 	case "SIGABRT":
 		v.Reason = whoKilled(log)
 		return v, v.Reason == Timeout

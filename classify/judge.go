@@ -16,6 +16,7 @@ type evidence struct {
 
 // single judges one failure without its chain.
 func (j *judge) single(f *Failure, outer bool) Verdict {
+	// Ownership first: every rule below asks who raised the failure and whose the unit is that it names.
 	st := j.stackOf(f, outer)
 	v := j.base(f, &st)
 	at := st.seat()
@@ -70,6 +71,7 @@ func (j *judge) summarize(v *Verdict) {
 	}
 }
 
+// has reports whether a short list holds s.
 func has(list []string, s string) bool {
 	for _, l := range list {
 		if l == s {
@@ -79,11 +81,13 @@ func has(list []string, s string) bool {
 	return false
 }
 
+// never puts a verdict on the never list. The unit is blanked: what a rate limit passed through is not to blame.
 func never(v Verdict, r Reason) Verdict {
 	v.Disposition, v.Family, v.Reason, v.Module, v.Symbol, v.Root = Never, NoFamily, r, "", "", ""
 	return v
 }
 
+// unknown leaves a verdict open, with the family that it would be if what is open were known.
 func unknown(v Verdict, candidate Family, r Reason) Verdict {
 	v.Disposition, v.Family, v.Reason = Unknown, candidate, r
 	return v
@@ -122,6 +126,8 @@ type target struct {
 
 // about finds the unit a failure names. A printed path decides over the name.
 func (j *judge) about(f *Failure) target {
+	// Bindings come first, because their names need no folder: a wheel installs them wherever the interpreter looks.
+	// Only a workspace may hold a binding of the same name that is not the product's.
 	for _, name := range [...]string{f.Object, f.Module} {
 		if b, r := j.binding(name); r >= 0 && !j.inWorkspace(f.File) && !j.inWorkspace(f.Object) {
 			return target{managed, b, r, true, false}
@@ -130,6 +136,8 @@ func (j *judge) about(f *Failure) target {
 	if b, r := j.bindingPart(f.Module); r >= 0 {
 		return target{managed, b, r, true, false}
 	}
+	// A printed path outweighs the name. Names are claimed by whoever stands first on a search path, files are where
+	// they are.
 	for _, path := range [...]string{f.File, f.Object, f.Place} {
 		if path == "" || !absolute(cleanPath(path)) {
 			continue
@@ -147,6 +155,8 @@ func (j *judge) about(f *Failure) target {
 				module = f.Module
 			}
 			return target{managed, module, root, nativeFile(path), false}
+		// A path outside of every folder proves that the unit is not ours, whatever it is called. A place was derived
+		// from a relative import and proves nothing.
 		case nobody:
 			if path != f.Place {
 				return target{packaged, f.Module, -1, false, false}
@@ -196,6 +206,8 @@ func nativeFile(path string) bool {
 func (j *judge) missing(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	t := j.about(f)
 	switch at.holder {
+	// User code and plugins ask for what they like; that a managed name is missing then says that the API changed, and a
+	// restart would not bring it back.
 	case workspace:
 		return never(v, WorkspaceImport)
 	case packaged:
@@ -205,6 +217,8 @@ func (j *judge) missing(v Verdict, f *Failure, st *stack, at seat) Verdict {
 		case t.holder == managed && f.Dynamic && !st.anyManaged():
 			// A server or worker that was told to load the managed program.
 		case t.holder == managed && f.Dynamic:
+			// The product told a library to load one of its own units. That is a torn import in spirit, but the text
+			// looks like a plugin that breaks.
 			return unknown(v, TornImport, "third_party_loads_managed")
 		default:
 			return never(v, ThirdPartyImport)
@@ -217,6 +231,7 @@ func (j *judge) missing(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	switch t.holder {
 	case workspace:
 		return never(v, WorkspaceImport)
+	// The unit is managed, so the update may have torn it, if somebody of ours asked.
 	case managed:
 		typed := at.frame >= 0 && st.frames[at.frame].Origin == OriginLauncher && at.holder == launcher
 		if (at.frame < 0 || typed) && !f.ByData && !f.Startup {
@@ -234,6 +249,8 @@ func (j *judge) missing(v Verdict, f *Failure, st *stack, at seat) Verdict {
 		}
 		return j.skew(v, family, t.module, t.root, f.Symbol)
 	}
+	// What is missing is somebody else's. A dependency that an update forgot looks like one that was never there, so
+	// only a host that has said so gets more than unknown.
 	v.Module, v.Symbol = "", ""
 	if at.holder == managed && j.roots[at.root].ThirdParty && f.Module != "" {
 		return j.skew(v, TornImport, at.module, at.root, f.Symbol)
@@ -262,12 +279,15 @@ func (j *judge) native(v Verdict, f *Failure, st *stack, at seat) Verdict {
 		return never(v, WorkspaceImport)
 	case at.holder == packaged:
 		return never(v, ThirdPartyImport)
+	// Managed code loads a native module of a third party directly: the install is broken, whoever broke it.
 	case t.holder != managed:
 		v.Module, v.Symbol = "", ""
 		return unknown(v, StaleBinding, "third_party_missing_in_managed_frame")
 	case t.unclear:
 		return unknown(v, StaleBinding, "ambiguous_root")
 	}
+	// The product's object is fine and lacks a library of the system or of a third party. An update of the product may
+	// have brought that need, or an upgrade of the system may have taken the library away.
 	if f.Needs != "" && !j.ownsObject(f.Needs) {
 		v.Module, v.Symbol = t.module, f.Symbol
 		return unknown(v, StaleBinding, "third_party_abi_in_binding")
@@ -308,6 +328,8 @@ func (j *judge) foreignABI(v Verdict, f *Failure, st *stack, at seat) Verdict {
 
 // torn judges files that are half there.
 func (j *judge) torn(v Verdict, f *Failure, st *stack, at seat) Verdict {
+	// An archive that holds packages is no module itself. If it lies in a root, the unit that was being loaded out of it
+	// is the one that the innermost frame was in.
 	t := j.about(f)
 	if t.holder != managed && t.holder != workspace && f.File != "" && f.Module == "" && at.holder == managed {
 		// The file is an archive or a library that holds the unit which the innermost frame was loading.
@@ -336,6 +358,8 @@ func (j *judge) torn(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	switch {
 	case t.unclear:
 		return unknown(v, TornFile, "ambiguous_root")
+	// Source that this interpreter merely does not know: it may be too new for it, and a restart under the same
+	// interpreter would die the same death.
 	case f.Kind == KindSyntax:
 		return unknown(v, TornFile, "syntax_unclear")
 	case j.log.diskFull:
@@ -354,6 +378,8 @@ func (j *judge) attribute(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	case packaged:
 		return unknown(v, NoFamily, "attribute_error_in_third_party_frame")
 	}
+	// The message ties the class to its module only where the class is native: "'core.Handle' object has no attribute".
+	// That class cannot come from any other build than the loaded one.
 	if f.Module != "" {
 		if t := j.about(f); t.holder == managed && t.native {
 			return j.skew(v, StaleBinding, t.module, t.root, f.Symbol)
@@ -365,6 +391,8 @@ func (j *judge) attribute(v Verdict, f *Failure, st *stack, at seat) Verdict {
 // bug judges errors that are annotated where managed code raised them.
 func (j *judge) bug(v Verdict, at seat, r, elsewhere Reason) Verdict {
 	switch at.holder {
+	// A call that does not fit is what half an update looks like, and what any bug looks like. It is shown with the
+	// update beside it and never relaunched.
 	case managed:
 		v.Disposition, v.Reason = Annotate, r
 		return v
@@ -390,6 +418,7 @@ func (j *judge) metadata(v Verdict, f *Failure, at seat) Verdict {
 
 // unreadable judges files that could not be opened or read.
 func (j *judge) unreadable(v Verdict, f *Failure, st *stack, at seat) Verdict {
+	// A full disk or a lack of memory is told by number, in every language of the system.
 	if r := codeReason(f.Code); r != "" {
 		return never(v, r)
 	}
@@ -405,6 +434,8 @@ func (j *judge) unreadable(v Verdict, f *Failure, st *stack, at seat) Verdict {
 			if _, m, _ := j.file(f.File); m != "" {
 				v.Module = m
 			}
+			// A file of the product that is gone or cannot be read is what an update in progress looks like. It is also
+			// what a broken deployment looks like, so it stays open.
 			switch f.Code {
 			case "2":
 				return unknown(v, TornFile, "missing_package_file")
@@ -421,6 +452,8 @@ func (j *judge) unreadable(v Verdict, f *Failure, st *stack, at seat) Verdict {
 
 // worded judges by what the message says.
 func (j *judge) worded(v Verdict, f *Failure, st *stack, at seat) Verdict {
+	// The message is read before the type's name is believed, because both may speak: "ProtocolError: incompatible wire
+	// version".
 	kind, module, root := j.wording(f, at)
 	if r := neverByType(f); r != "" {
 		// The product may give its own exception a name that clients use as well; then what it says counts.
@@ -442,6 +475,8 @@ func (j *judge) worded(v Verdict, f *Failure, st *stack, at seat) Verdict {
 		switch at.holder {
 		case workspace:
 			return never(v, WorkspaceError)
+		// A library reports versions of its own files and peers. Only where it was handed the product's data is the
+		// drift worth naming.
 		case packaged:
 			if kind != KindUnclearData && kind != KindUnclearWire || !st.anyManaged() {
 				return unknown(v, family, "raised_by_third_party")
@@ -455,11 +490,13 @@ func (j *judge) worded(v Verdict, f *Failure, st *stack, at seat) Verdict {
 		case at.holder == managed:
 			return j.skew(v, family, at.module, at.root, "")
 		}
+		// Without frames the type may still say who raised it, by the module that defines it.
 		if r, more := j.pattern(f.TypeModule); r >= 0 && !more {
 			return j.skew(v, family, f.TypeModule, r, "")
 		}
 		return unknown(v, family, "no_managed_module")
 	}
+	// Old data wants a migration. A restart with the same code would refuse it again.
 	if kind == KindOlderData {
 		return unknown(v, NoFamily, "data_older_than_code")
 	}

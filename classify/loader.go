@@ -17,6 +17,8 @@ type Native struct {
 // ReadLoader reads a message of the dynamic loaders of Linux, macOS and Windows. It reports false for any other text.
 func ReadLoader(m string) (Native, bool) {
 	switch {
+	// The loader ran out of memory or descriptors. That it names a file of ours says nothing about the file. "not
+	// permitted" is a mount that forbids execution, which is neither.
 	case strings.Contains(m, "failed to map segment from shared object"), strings.Contains(m, "cannot allocate memory"),
 		strings.Contains(m, "cannot create shared object descriptor"), strings.Contains(m, "cannot map zero-fill pages"):
 		n := Native{Kind: KindOther, Object: beforeColon(m)}
@@ -47,6 +49,7 @@ func elfLoader(m string) (Native, bool) {
 	case strings.Contains(m, "symbol lookup error: "):
 		n.Kind = KindBinding
 		return n, true
+	// The object in front lacks the version, the one behind asked for it and is the one that does not fit.
 	case strings.Contains(m, "version `") && strings.Contains(m, "' not found"):
 		// "lib.so.2: version `CORE_2' not found (required by object)"
 		at := strings.Index(m, "version `") + len("version `")
@@ -56,12 +59,15 @@ func elfLoader(m string) (Native, bool) {
 			n.Object = strings.TrimSuffix(strings.TrimSpace(m[by+len("(required by "):]), ")")
 		}
 		return n, true
+	// What the loader says of a file that is being copied or was cut: it ends too early, or its beginning is not there
+	// yet.
 	case strings.Contains(rest, "file too short"), strings.Contains(rest, "invalid ELF header"), strings.Contains(rest, "ELF load command past end of file"),
 		strings.Contains(rest, "cannot read file data"), strings.Contains(rest, "object file has no loadable segments"), strings.Contains(rest, "object file has no dynamic section"),
 		strings.Contains(rest, "ELF file's phentsize not the expected size"), strings.Contains(rest, "ELF load command alignment not page-aligned"),
 		strings.Contains(rest, "ELF file data encoding"), strings.Contains(rest, "ELF load command address/offset not"):
 		n.Kind = KindTorn
 		return n, true
+	// A whole file that was built for something else.
 	case strings.Contains(rest, "wrong ELF class"), strings.Contains(rest, "cannot dynamically load executable"), strings.Contains(rest, "cannot dynamically load position-independent executable"):
 		n.Kind = KindBinding
 		return n, true
@@ -81,6 +87,7 @@ func macLoader(m string) (Native, bool) {
 	}
 	n := Native{Object: path, Kind: KindBinding}
 	low := strings.ToLower(rest)
+	// The library in parentheses is what was asked for; the one that could not be bound may lie deeper.
 	if from := field(rest, "Referenced from:"); from != "" {
 		n.Object = from
 	}
@@ -96,6 +103,7 @@ func macLoader(m string) (Native, bool) {
 	case strings.Contains(low, "library not loaded"):
 		n.Needs = strings.TrimSpace(firstLine(rest[strings.Index(low, "library not loaded")+len("library not loaded"):]))
 		n.Needs = strings.TrimSpace(strings.TrimPrefix(n.Needs, ":"))
+	// macOS lists every place it tried with what was wrong there, so these are looked for anywhere in the text.
 	case strings.Contains(low, "file too short"), strings.Contains(low, "truncated"), strings.Contains(low, "not a mach-o"), strings.Contains(low, "not valid mach-o"),
 		strings.Contains(low, "extends beyond end of file"), strings.Contains(low, "past end of file"), strings.Contains(low, "no suitable image found"):
 		n.Kind = KindTorn
@@ -138,6 +146,7 @@ func field(m, label string) string {
 	return v
 }
 
+// firstLine is s up to its first line feed.
 func firstLine(s string) string {
 	l, _, _ := strings.Cut(s, "\n")
 	return l
@@ -150,7 +159,10 @@ func windowsLoader(m string) (Native, bool) {
 		n.Object, _, _ = strings.Cut(m[at+len(" while importing "):], ":")
 	}
 	switch {
+	// The two ways in which Windows says that libraries of different builds have met. It names neither the function nor
+	// the library, only what was being imported.
 	case strings.Contains(m, "procedure could not be found"), strings.Contains(m, "ordinal") && strings.Contains(m, "could not be located"), strings.Contains(m, "module could not be found"):
+	// Error 193 is what a half-copied library gives. Another machine type has an error of its own.
 	case strings.Contains(m, "not a valid Win32 application"), strings.Contains(m, "image file") && strings.Contains(m, "is valid, but is for a machine type"):
 		n.Kind = KindTorn
 		if strings.Contains(m, "machine type") {

@@ -89,6 +89,8 @@ func neverByType(f *Failure) Reason {
 	if r := codeReason(f.Code); r != "" {
 		return r
 	}
+	// General types of clients carry the answer's status in the message, and the status is the better reason: an
+	// APIStatusError with 429 is a rate limit.
 	m := strings.ToLower(f.Message)
 	switch f.Type {
 	case "SystemExit", "CancelledError":
@@ -99,6 +101,7 @@ func neverByType(f *Failure) Reason {
 			return r
 		}
 	}
+	// An exact name is a convention that clients share.
 	if r, ok := neverTypes[f.Type]; ok {
 		if r == ProviderError {
 			// A general error may say that it is a special one.
@@ -108,6 +111,7 @@ func neverByType(f *Failure) Reason {
 		}
 		return r
 	}
+	// Then parts of names. These are words that nobody puts into the name of anything else.
 	t := strings.ToLower(f.Type)
 	switch {
 	case strings.HasPrefix(t, "errorreturncode"):
@@ -128,6 +132,7 @@ func neverByType(f *Failure) Reason {
 	case strings.Contains(t, "overloaded"):
 		return ProviderError
 	}
+	// Last, everything that a known client raises has to do with the provider.
 	for _, c := range clients {
 		if f.TypeModule == c || strings.HasPrefix(f.TypeModule, c+".") {
 			if r := statusReason(m); r != "" {
@@ -155,6 +160,7 @@ func statusReason(m string) Reason {
 	return ""
 }
 
+// says reports whether s holds one of the words.
 func says(s string, words ...string) bool {
 	for _, w := range words {
 		if strings.Contains(s, w) {
@@ -170,6 +176,8 @@ func neverByMessage(f *Failure, s *scope) Reason {
 	if len(m) > 2048 {
 		m = m[:2048]
 	}
+	// The order is that of certainty: a machine that ran out of something, an answer with a status, a tool, and only
+	// then words that many things say.
 	switch {
 	case says(m, "no space left on device", "disk quota exceeded", "database or disk is full"):
 		return DiskFull

@@ -28,6 +28,8 @@ type dir struct {
 	root int // index of the root, -1 for a workspace
 }
 
+// newScope cleans the declared folders once for all questions about one input. Folders that come out empty are left out:
+// they would own everything.
 func newScope(in Input, module func(string) string) *scope {
 	s := &scope{roots: in.Roots, module: module}
 	for i, r := range in.Roots {
@@ -110,6 +112,7 @@ func (s *scope) file(path string) (h holder, module string, root int) {
 	return h, module, root
 }
 
+// filePlain answers for a path as it is printed.
 func (s *scope) filePlain(path string) (holder, string, int) {
 	p := cleanPath(path)
 	if !absolute(p) {
@@ -141,6 +144,8 @@ func (s *scope) filePlain(path string) (holder, string, int) {
 // moduleAt names the module of a file: the path behind the root's folder or behind any folder deeper down, and where
 // the root's folder is itself a package, further up.
 func (s *scope) moduleAt(p string, behind int, patterns []string) string {
+	// Below the root every folder may be one that the runtime searches: "src", "lib", a zip file, a release. The first
+	// that makes the name a managed one is it.
 	for at := behind; at >= 0 && at < len(p); {
 		if m := s.module(strings.TrimPrefix(p[at:], "/")); m != "" && owns(patterns, m) {
 			return m
@@ -151,6 +156,7 @@ func (s *scope) moduleAt(p string, behind int, patterns []string) string {
 		}
 		at += 1 + next
 	}
+	// Or the root was declared as the package itself, and its name lies above the root's end.
 	for at := strings.LastIndexByte(p[:behind], '/'); at >= 0; at = strings.LastIndexByte(p[:at], '/') {
 		m := s.module(p[at+1:])
 		for _, pattern := range patterns {
@@ -248,6 +254,7 @@ func bindingStem(name string) string {
 	}
 }
 
+// baseName is the last component of a path with either slash.
 func baseName(p string) string {
 	return p[strings.LastIndexAny(p, `/\`)+1:]
 }
@@ -286,6 +293,7 @@ func unescape(p string) string {
 	return b.String()
 }
 
+// hex reads width hexadecimal digits of s.
 func hex(s string, at, width int) (int, bool) {
 	if width == 0 || at+width > len(s) {
 		return 0, false

@@ -22,6 +22,8 @@ type stack struct {
 func (s *scope) stackOf(f *Failure, outer bool) stack {
 	st := stack{frames: make([]Frame, len(f.Frames)), holders: make([]holder, len(f.Frames)), roots: make([]int, len(f.Frames))}
 	copy(st.frames, f.Frames)
+	// The foot of the stack is where the process began. A cause, a context or a leaf begins where it was caught, and
+	// there an unowned file is a library like any other.
 	foot := ""
 	started := !outer || f.Headless
 	for i := range st.frames {
@@ -64,6 +66,8 @@ func (s *scope) holderOf(fr *Frame) (holder, string, int) {
 			return managed, fr.Unit, r
 		}
 	}
+	// The runtime knows its own folders by their shape, and a workspace may hold them all: a home folder that is a
+	// workspace also holds the interpreters installed in it.
 	switch {
 	case fr.Origin == OriginRuntime:
 		return runtime, "", -1

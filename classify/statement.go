@@ -36,6 +36,7 @@ var phrases = []struct {
 
 // terminalReason is the never reason that a line states, empty for none.
 func terminalReason(line string) Reason {
+	// A shell prints these two words alone when its child was killed.
 	l := strings.ToLower(line)
 	if strings.TrimSpace(l) == "killed" || strings.TrimSpace(l) == "terminated" || strings.HasPrefix(l, "terminated:") {
 		return Killed
@@ -101,8 +102,10 @@ func toolStatement(l string) bool {
 func after(log *text.Log, from int, fatal bool) (fate, Reason) {
 	result := stands
 	entries := 0
+	// Backwards, since the last word counts: a run that timed out after it had reported a failure died of the time-out.
 	for i := len(log.Lines) - 1; i >= from; i-- {
 		l := strings.TrimSpace(log.Lines[i])
+		// Another service in the same log goes on living; that says nothing about this one.
 		if l == "" || log.Ignored(i) || log.Source(i) != log.Source(from-1) {
 			continue
 		}
@@ -134,6 +137,8 @@ const (
 // active reads what a line says about the process that prints it.
 func active(line string) bearing {
 	l := strings.ToLower(line)
+	// Words of an end. They come first: "INFO worker exiting" is an entry of a level at which no process dies, and one
+	// dies all the same.
 	for _, w := range [...]string{"exit", "shut", "stop", "terminat", "fail", "died", "dead", "abort", "crash", "giving up",
 		"gave up", "clos", "clean", "bye", "finish", "ended", "unclean", "fatal", "critical", "leaked", "reason:", "kill",
 		"sentry", "restart", "downstream tasks", ".service", "container", "waiting up to", "press ctrl", "uncaught", "unhandled", "not expected", "consumed ", "error"} {
@@ -141,6 +146,7 @@ func active(line string) bearing {
 			return neutral
 		}
 	}
+	// Words of work that goes on.
 	for _, w := range [...]string{"continuing", "carrying on", "going on", "resum", "retry", "trying again", "again in", "turn ",
 		"waiting", "processing", "ready", "listening", "connected", "received", "using ", "loaded", "fallback", "falling back",
 		"skipp", "recovered", "still ", "phase=", "slot acquired", "queued", "heartbeat", "step ", "preparing", "starting", "started",
@@ -171,6 +177,8 @@ func (c *Classifier) terminal(in Input, log *text.Log, s *scope, survived bool) 
 	v := Verdict{Disposition: Unknown, Family: NoFamily, Reason: "no_update_signature"}
 	seen := 0
 	last := ""
+	// Keepers add lines of their own behind the run's last one, so lines that only say that something ended are passed
+	// over. A line of ordinary work ends the search: what stands before it was not the end.
 	for i := len(log.Lines) - 1; i >= 0 && seen < statementWindow; i-- {
 		l := strings.TrimSpace(log.Lines[i])
 		if l == "" || log.Ignored(i) {
@@ -229,6 +237,8 @@ func (c *Classifier) statement(line string, s *scope, v Verdict) Verdict {
 			return v
 		}
 	}
+	// Only the product itself can say that its data or its wire does not fit. The same words from a tool are the tool's
+	// business.
 	prog, rest, ok := speaker(line, s)
 	if !ok || leveled(line) || survivedWords(l) {
 		return v
@@ -288,6 +298,7 @@ func final(l string) bool {
 
 // speaker finds the managed program or logger that a line names as its author, and what it says.
 func speaker(line string, s *scope) (prog, rest string, ok bool) {
+	// "2026-11-30 12:00:00,1 CRITICAL acme.store: why", "acme: error: why": the name is one of the first words.
 	l := line
 	for range 6 {
 		at := strings.IndexAny(l, ": \t")

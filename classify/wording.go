@@ -10,6 +10,7 @@ func (j *judge) wording(f *Failure, at seat) (Kind, string, int) {
 		m = m[:2048]
 	}
 	l := strings.ToLower(m)
+	// Versions of the interpreter or of a provider's API are not versions of the product.
 	if f.Type == "PackageNotFoundError" || says(l, "python version", "requires python", "api version") && !says(l, "schema", "wire") {
 		return KindOther, "", -1
 	}
@@ -159,6 +160,7 @@ func nameByte(c byte) bool {
 
 // wire reads messages about what two sides of the product exchange, in lower case. native says that a binding raised it.
 func wire(m, typ string, native bool) Kind {
+	// Protocols of others. A product speaks many, and their versions do not change with its code.
 	if says(m, "pickle protocol", "http", "tls", "ssl", "mcp", "language server", "lsp", "ssh", "git ", "docker", "redis", "postgres", "mysql", "websocket", "kafka", "amqp", "smtp", "ftp") {
 		return KindOther
 	}
@@ -168,15 +170,19 @@ func wire(m, typ string, native bool) Kind {
 		"disagree", "too old", "too new", " speaks ", "expected")
 	versions := says(m, "version", "schema", " speaks ")
 	switch {
+	// All three must be there: who talks, that they disagree, and about what. "handshake failed" alone may be a network.
 	case sides && differ && versions:
 		return KindWire
 	case native && says(m, "schemamismatch", "schema mismatch", "versionmismatch", "version mismatch", "protocolmismatch"):
 		return KindWire
+	// A decoder that checks a closed set refuses what it does not know. That is skew where both ends are the product's,
+	// and a typing error where a person wrote the document.
 	case says(m, "unknown variant `", "unknown field `"):
 		if (sides || native) && !says(m, "config", "directive", "workflow", ".toml", ".yml", ".yaml") {
 			return KindWire
 		}
 		return KindUnclearWire
+	// A field that is missing may have been dropped by the one side or be new to the other, or never have been sent.
 	case says(m, "missing field `"):
 		if sides {
 			return KindWire
@@ -202,17 +208,20 @@ func data(m, typ string) Kind {
 	}
 	noun := says(m, "schema", "format", "layout", "database", "ledger", "manifest", "snapshot", "state file", "journal", "checkpoint", "store version", "file version", "revision", "user_version") ||
 		says(typ, "schema", "format")
+	// The message says which side is ahead, in words.
 	if noun && says(m, "newer than", "from the future", "too new", "more recent than", "ahead of") {
 		if !says(m, "code is newer", "binary is newer") {
 			return KindNewerData
 		}
 	}
+	// It says so in numbers: what the data has against what the code knows.
 	if noun && versioned(m) && says(m, "unsupported", "not supported", "unknown", "mismatch", "expected", "supports", "supported",
 		"known", "knows", "understands", "cannot read", "can't read", "refus", "incompatible", "unrecognized", "older than", "too old") {
 		if k := compare(m); k != KindOther {
 			return k
 		}
 	}
+	// The code and the tables differ, and nothing says which of them is ahead.
 	if says(m, "no such column", "no such table", "has no column named", "can't locate revision", "undefinedcolumn", "undefinedtable") ||
 		says(m, "column ", "relation ", "table ") && says(m, " does not exist", "doesn't exist") ||
 		says(m, "reference nonexistent parent node", "unknown column") {

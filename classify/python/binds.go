@@ -135,6 +135,7 @@ func (s *scanner) literal(quote byte) {
 	s.at = len(s.src)
 }
 
+// wordByte reports a character of a name, every byte of a wide one included.
 func wordByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
@@ -169,6 +170,7 @@ func statementBinds(t []token, name string) (block, found bool) {
 		t = t[1:]
 		word = t[0].text
 	}
+	// Every statement that binds has a word of its own, but for the assignment, which is what is left over.
 	switch word {
 	case "def", "class":
 		return true, len(t) > 1 && t[1].text == name
@@ -249,6 +251,7 @@ func importBinds(t []token, name string, dotted bool) bool {
 
 // assigned looks for the name among the targets of an assignment: "a = b, (name, c) = f()", "name: int = 1".
 func assigned(t []token, name string) bool {
+	// In "a = b = f()" all but the last part are targets.
 	last := -1 // the last equals sign that assigns
 	for i := range t {
 		if t[i].text == "=" && t[i].depth == 0 && !comparison(t, i) {
@@ -313,6 +316,7 @@ func closedBefore(t []token, k, i int) bool {
 	return false
 }
 
+// keyword reports a word in front of a bracket that does not make the bracket a call.
 func keyword(w string) bool {
 	switch w {
 	case "for", "as", "in", "and", "or", "not", "if", "else", "with":

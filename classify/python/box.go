@@ -13,6 +13,8 @@ func isBoxHeader(t string) bool {
 
 // box parses a drawn traceback that begins at line i: frames in the box, the exception below it.
 func (p *parser) box(i int) (*classify.Failure, int) {
+	// Inside are headings with path and line, source with a mark at the failing line, and tables of local values, which
+	// are passed over because no heading looks like them.
 	f := &classify.Failure{First: i}
 	path := ""
 	i++

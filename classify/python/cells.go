@@ -18,6 +18,7 @@ func isCellHeader(t string) bool {
 
 // cells parses IPython's rendering from line i on: a heading per frame, source with an arrow, the exception last.
 func (p *parser) cells(i int) (*classify.Failure, int) {
+	// The type stands in the first line and again before the message, so the end is known from the start.
 	f := &classify.Failure{First: i}
 	want, _, _ := strings.Cut(strings.TrimSpace(p.lines[i]), " ")
 	for i++; i < len(p.lines); i++ {
@@ -46,6 +47,7 @@ func (p *parser) cells(i int) (*classify.Failure, int) {
 // cellFrame parses the headings of IPython's frames.
 func cellFrame(l string) (classify.Frame, bool) {
 	switch {
+	// A cell is typed by a person or an agent, in every version of the heading.
 	case strings.HasPrefix(l, "Cell In"), strings.HasPrefix(l, "Input In"), strings.HasPrefix(l, "<ipython-input"):
 		return classify.Frame{File: "<cell>", Function: "<module>", Origin: classify.OriginUser}, true
 	case strings.HasPrefix(l, "File "):

@@ -29,6 +29,7 @@ func Files(module string) []string {
 // stands for a module of that stem.
 func Module(path string) string {
 	path = strings.Trim(strings.ReplaceAll(path, `\`, "/"), "/")
+	// The ending says what kind of file it is. Nothing else may follow the name but the tag of a native module.
 	folder, base := "", path
 	if at := strings.LastIndexByte(path, '/'); at >= 0 {
 		folder, base = path[:at], path[at+1:]
@@ -87,4 +88,5 @@ func dotted(s string) bool {
 	return !fresh && s != ""
 }
 
+// identifier reports a single name.
 func identifier(s string) bool { return s != "" && !strings.Contains(s, ".") && dotted(s) }

@@ -14,6 +14,7 @@ func frame(l string) (classify.Frame, bool) {
 	if !strings.HasPrefix(t, `File "`) {
 		return classify.Frame{}, false
 	}
+	// The path may hold quotes, so its end is looked for from behind.
 	t = t[len(`File "`):]
 	at := strings.LastIndex(t, `", line `)
 	if at < 0 {
@@ -46,6 +47,7 @@ func openFrame(l string) (classify.Frame, bool) {
 	return fr, ok
 }
 
+// number reads a line number. One that is too long for a file is none.
 func number(s string) int {
 	n, err := strconv.Atoi(s[:min(len(s), 9)])
 	if err != nil {
@@ -111,6 +113,8 @@ func origin(path string) classify.Origin {
 
 // standardFolder reports a path in an interpreter's own library: ".../lib/python3.11/json/decoder.py".
 func standardFolder(p string) bool {
+	// "lib/pythonX.Y/" with a folder behind it. The version keeps "/srv/python/app" out, and "lib" keeps out a folder
+	// that is merely called after a version.
 	for from := 0; ; {
 		at := strings.Index(p[from:], "/python")
 		if at < 0 {

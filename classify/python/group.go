@@ -45,6 +45,8 @@ func (b *box) item(col, nesting int) *classify.Failure {
 		b.at = len(b.lines)
 		return nil
 	}
+	// The margin of a level is one column: a bar for its own lines, a plus where its sub-exceptions open. Deeper levels
+	// lie further to the right and are read by the call for them.
 	var own []string
 	var leaves []*classify.Failure
 	for b.at < len(b.lines) {
@@ -101,6 +103,7 @@ func numbered(l string) bool { return strings.Contains(l, " ") }
 
 // assemble makes one failure of the lines of an item and of its leaves.
 func assemble(own []string, leaves []*classify.Failure, nesting int) *classify.Failure {
+	// Without its margin an item is text like any other, with chains and all.
 	inner := parser{lines: own, nesting: nesting}
 	for i, l := range inner.lines {
 		if strings.HasPrefix(l, "Exception Group Traceback") {

@@ -16,6 +16,8 @@ type statement struct {
 
 // importStatement reads the import in a line of source. The line may go on where it is not printed.
 func importStatement(source string) (statement, bool) {
+	// A traceback prints the first physical line of a statement: an open parenthesis and a comment are as usual as a
+	// semicolon.
 	s := strings.TrimSpace(source)
 	if at := strings.IndexByte(s, '#'); at >= 0 {
 		s = strings.TrimSpace(s[:at])
@@ -104,6 +106,7 @@ func sourceTarget(f *classify.Failure, inside bool) (module, place string) {
 		}
 		return st.module, ""
 	}
+	// A relative import is resolved as a path. The package's dotted name depends on the roots, which are not known here.
 	folder := strings.ReplaceAll(fr.File, `\`, "/")
 	for range st.level {
 		at := strings.LastIndexByte(folder, '/')

@@ -15,6 +15,7 @@ func exceptionLine(l string) bool {
 	if rest != "" && !strings.HasPrefix(rest, ":") {
 		return false
 	}
+	// Types begin with a capital by convention. The few that do not are the standard library's oldest.
 	base := lastPart(typ)
 	if base == "" {
 		return false
@@ -58,6 +59,7 @@ func typeWord(l string) (typ, rest string) {
 	return l[:n], l[n:]
 }
 
+// lastPart is a dotted name's last component.
 func lastPart(s string) string { return s[strings.LastIndexByte(s, '.')+1:] }
 
 // splitException takes "pkg.Type: message" apart.
@@ -117,6 +119,7 @@ func runpyLine(l string) string {
 
 // looksLogged reports a line that a logger began: a time or a level stands at its start.
 func looksLogged(l string) bool {
+	// A date, a clock or a level, bracketed or not.
 	t := strings.TrimLeft(l, "[<(")
 	if len(t) >= 10 && digits(t[:4]) && (t[4] == '-' || t[4] == '/') && digits(t[5:7]) {
 		return true
@@ -135,6 +138,7 @@ func looksLogged(l string) bool {
 	return strings.HasPrefix(t, "level=") || strings.HasPrefix(t, "time=") || strings.HasPrefix(t, "ts=")
 }
 
+// digits reports a text of nothing but digits.
 func digits(s string) bool {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
@@ -170,6 +174,7 @@ func noiseRest(t string) bool {
 
 // noise reports whether a failure is one that Python or the program reports and survives. It marks what belongs to it.
 func (p *parser) noise(f *classify.Failure) bool {
+	// The heading stands right above the traceback, or above a line or two that describe the object.
 	seen := 0
 	for i := f.First - 1; i >= 0 && seen < 3; i-- {
 		t := strings.TrimSpace(p.lines[i])
@@ -231,6 +236,8 @@ func (p *parser) callStack(i int) int {
 
 // survivedHeading reports a log line that introduces a traceback as something handled.
 func survivedHeading(l string, uncaught bool) bool {
+	// Nobody caught what starts at the program's own first frame, so a line before it that speaks of going on speaks of
+	// something else.
 	if uncaught && !strings.HasSuffix(l, ":") {
 		return false
 	}

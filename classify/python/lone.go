@@ -62,6 +62,7 @@ func (p *parser) fatal(i int) (*classify.Failure, int) {
 	if dumpAfterTimeout(p.lines[i]) {
 		f.Kind, f.Type = classify.KindOther, "Timeout"
 	}
+	// Only the stack of the thread that crashed counts. Others stand beside it.
 	i++
 	stack := false
 	for i < len(p.lines) {
@@ -97,6 +98,7 @@ func dumpAfterTimeout(l string) bool {
 	return strings.HasPrefix(l, "Timeout (") && strings.HasSuffix(l, ")!")
 }
 
+// reversed puts the outermost frame first, as everywhere else.
 func reversed(f *classify.Failure) *classify.Failure {
 	for a, b := 0, len(f.Frames)-1; a < b; a, b = a+1, b-1 {
 		f.Frames[a], f.Frames[b] = f.Frames[b], f.Frames[a]

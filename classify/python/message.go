@@ -9,6 +9,7 @@ import (
 // finish reads what the exception's type and message say, once both are complete.
 func (p *parser) finish(f *classify.Failure) {
 	f.Loading = loading(f)
+	// The type is trusted by its last name. A program that calls an exception of its own ImportError means it.
 	switch f.Type {
 	case "ImportError", "ModuleNotFoundError", "DLLImportError":
 		importError(f)
@@ -97,6 +98,7 @@ func importError(f *classify.Failure) {
 
 // missingModule reads the name behind "No module named", quoted since Python 3, and bare and shortened before.
 func missingModule(f *classify.Failure, rest string) {
+	// "'pkg.mod'; 'pkg' is not a package" and the like may follow the name.
 	name := rest
 	if len(rest) > 0 && (rest[0] == '\'' || rest[0] == '"') {
 		if end := strings.IndexByte(rest[1:], rest[0]); end >= 0 {
@@ -168,6 +170,7 @@ func unpickling(f *classify.Failure) bool {
 
 // missingName reads "cannot import name 'X' from 'pkg.mod' (/path/mod.py). Did you mean: 'x'?" and its older forms.
 func missingName(f *classify.Failure) {
+	// Renderers wrap long messages. The parts are put together before they are taken apart.
 	m := strings.ReplaceAll(f.Message, "\n", " ")
 	rest := m[len("cannot import name "):]
 	f.Symbol = strings.Trim(firstWord(rest), "'\",.")
@@ -194,6 +197,8 @@ func messagePath(m string) string {
 			return rest[:end]
 		}
 	}
+	// The path stands in the last parentheses, before a suggestion if there is one. "(most likely due to a circular
+	// import)" stands in parentheses too and holds no slash.
 	for end := strings.LastIndexByte(m, ')'); end > 0; end = strings.LastIndexByte(m[:end], ')') {
 		start := strings.LastIndex(m[:end], " (")
 		if start < 0 {
@@ -296,6 +301,8 @@ func typeError(f *classify.Failure) {
 func otherBuiltin(f *classify.Failure) {
 	m := f.Message
 	switch {
+	// The same messages come from data that a program unmarshals itself. Only while a module is being loaded are they
+	// about its bytecode.
 	case strings.HasPrefix(m, "bad marshal data"), strings.HasPrefix(m, "marshal data too short"), strings.HasPrefix(m, "EOF read where"), strings.HasPrefix(m, "reached EOF while reading"):
 		if f.Loading {
 			f.Kind = classify.KindTorn
@@ -336,6 +343,7 @@ func archive(f *classify.Failure) {
 	}
 }
 
+// zipFrames reports whether the import system for archives is on the stack.
 func zipFrames(f *classify.Failure) bool {
 	for i := range f.Frames {
 		if strings.Contains(f.Frames[i].File, "zipimport") || strings.HasPrefix(f.Frames[i].Function, "get_code") {
@@ -361,6 +369,7 @@ func osError(f *classify.Failure) {
 		if q := lastQuoted(m); strings.ContainsAny(q, `/\`) {
 			f.File = q
 		}
+		// The file in the message is the program that could not be started, and not a file of the product.
 		if fromTool(f) && (f.Code == "2" || f.Code == "13" || f.Code == "8") {
 			// A program that could not be started.
 			f.Kind, f.Code, f.Message = classify.KindOther, "", "tool '"+lastQuoted(m)+"': "+m

@@ -42,6 +42,7 @@ func native(f *classify.Failure) bool {
 	if n.Kind == classify.KindOther {
 		return true
 	}
+	// A library without a folder is known to the loader only. Which of ours wanted it is in the statement.
 	if n.Object == "" || !strings.ContainsAny(n.Object, `/\`) || n.Needs != "" {
 		// The message does not say which module was being loaded. The statement does.
 		f.Module, f.Place = sourceTarget(f, true)
@@ -49,11 +50,13 @@ func native(f *classify.Failure) bool {
 	return true
 }
 
+// firstLine is s up to its first line feed.
 func firstLine(s string) string {
 	l, _, _ := strings.Cut(s, "\n")
 	return l
 }
 
+// lastWord is the word at the end of s.
 func lastWord(s string) string {
 	s = strings.TrimRight(s, " .")
 	return s[strings.LastIndexByte(s, ' ')+1:]

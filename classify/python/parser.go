@@ -56,6 +56,8 @@ func (p *parser) inThread(f *classify.Failure) bool {
 
 // all returns the failures of the lines in order, each with its chain.
 func (p *parser) all() []*classify.Failure {
+	// Forwards, because a chain is printed from its first link to its last and only the lines between two links say how
+	// they hang together.
 	var found []*classify.Failure
 	pending := chainNone
 	for i := 0; i < len(p.lines); {
@@ -70,6 +72,7 @@ func (p *parser) all() []*classify.Failure {
 			i = max(next, i+1)
 			continue
 		}
+		// A link without a failure before it belongs to a head that is cut off.
 		if pending != chainNone && len(found) > 0 {
 			earlier := found[len(found)-1]
 			found = found[:len(found)-1]
@@ -93,6 +96,7 @@ func (p *parser) at(i int) (*classify.Failure, int) {
 	if t == "" {
 		return nil, i + 1
 	}
+	// The cheap tests first; most lines of a log are none of these.
 	var f *classify.Failure
 	next := i + 1
 	switch {
@@ -135,6 +139,7 @@ const (
 	chainContext
 )
 
+// chainLink reads a line that joins two tracebacks, also within a margin.
 func chainLink(l string) chain {
 	t := strings.Trim(l, " |│")
 	switch t {
@@ -186,6 +191,7 @@ func isHeader(l string) bool {
 	if lead == "" {
 		return true
 	}
+	// What is indented or marked is quoted by somebody, or belongs to a message.
 	if len(lead) > 120 || lead[0] == ' ' || lead[0] == '\t' || !strings.HasSuffix(lead, " ") {
 		return false
 	}
@@ -258,6 +264,7 @@ func (p *parser) traceback(i int, headless bool) (*classify.Failure, int) {
 	if i < len(p.lines) && exceptionLine(p.lines[i]) {
 		return p.exception(f, i)
 	}
+	// The frames end without an exception: the tail is cut.
 	f.Cut = true
 	if i >= len(p.lines) || strings.TrimSpace(p.lines[i]) == "" {
 		p.finish(f)
@@ -344,6 +351,8 @@ func (p *parser) message(f *classify.Failure, i int) int {
 		l := p.lines[i]
 		t := strings.TrimSpace(l)
 		switch {
+		// Two tracebacks in a row are two failures. A message that ends with a colon announces what it quotes, unless it
+		// is Python that announces the next traceback.
 		case isHeader(l) || isGroupHeader(l):
 			if !strings.HasSuffix(strings.TrimSpace(before), ":") || heading(before) {
 				return i

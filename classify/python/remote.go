@@ -13,6 +13,7 @@ func remote(typ string) bool {
 
 // remoteAt parses the quoted traceback behind the line of a remote failure. Without one the failure stays as it is.
 func (p *parser) remoteAt(f *classify.Failure, i int) (*classify.Failure, int) {
+	// The text of the other process stands between two lines of triple quotes.
 	for i < len(p.lines) && strings.TrimSpace(p.lines[i]) == "" {
 		i++
 	}
@@ -58,6 +59,8 @@ func merged(f, envelope *classify.Failure) *classify.Failure {
 	if len(envelope.Group) == 0 {
 		return f
 	}
+	// A pool that wraps what it raises again has put a failure around the other one; one that does not has raised the
+	// same.
 	in := envelope.Group[0]
 	if in.Type != f.Type {
 		f.Cause = in

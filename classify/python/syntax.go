@@ -23,6 +23,8 @@ var halves = []string{
 func syntaxError(f *classify.Failure, stopped bool) {
 	f.Kind = classify.KindSyntax
 	inString := false
+	// The compiler names the file in a frame without a function. Where it could not even decode the file it has none,
+	// and the import statement tells.
 	if n := len(f.Frames); n > 0 && f.Frames[n-1].Function == "" {
 		f.File = f.Frames[n-1].File
 		if inString = f.File == "<fstring>"; strings.HasPrefix(f.File, "<") {
@@ -63,6 +65,7 @@ func openField(line string) bool {
 	return false
 }
 
+// last is the innermost frame, nil without frames.
 func last(f *classify.Failure) *classify.Frame {
 	if len(f.Frames) == 0 {
 		return nil
@@ -122,6 +125,7 @@ func syntaxFile(m string) string {
 func cutMessage(f *classify.Failure) bool {
 	m := f.Message
 	switch f.Type {
+	// Only messages whose shape is known can be known to be cut.
 	case "ImportError", "ModuleNotFoundError", "AttributeError":
 	default:
 		return false

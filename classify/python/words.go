@@ -2,6 +2,7 @@ package python
 
 import "strings"
 
+// firstWord is s up to its first blank.
 func firstWord(s string) string {
 	s = strings.TrimLeft(s, " ")
 	if at := strings.IndexAny(s, " \n"); at >= 0 {
@@ -45,6 +46,7 @@ func attributeName(m string) string {
 	return quotedName(m[at:])
 }
 
+// topLevel is the first component of a dotted name.
 func topLevel(module string) string {
 	top, _, _ := strings.Cut(module, ".")
 	return top

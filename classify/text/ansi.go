@@ -11,6 +11,7 @@ func stripANSI(l string) string {
 	if strings.Contains(l, "^[[") {
 		l = strings.ReplaceAll(l, "^[[", "\x1b[")
 	}
+	// The usual line has no escape and costs one search.
 	at := strings.IndexByte(l, 0x1b)
 	if at < 0 {
 		return l

@@ -30,6 +30,8 @@ func Read(tail []byte, limit int) *Log {
 		tail, log.Cut = tail[len(tail)-limit:], true
 	}
 	raw := string(narrow(tail))
+	// The limit may have cut the first line in two. It is kept: a parser can tell a rest from a line, and half a frame
+	// is better than none.
 	lines := strings.Split(strings.TrimSuffix(raw, "\n"), "\n")
 	if len(lines) > maxLines {
 		lines, log.Cut = lines[len(lines)-maxLines:], true
@@ -117,6 +119,7 @@ func narrow(b []byte) []byte {
 // gather puts the lines of one source together where several are interleaved, the source that spoke last at the end,
 // so that a traceback of one service is not torn by the chatter of another.
 func gather(lines, sources []string) ([]string, []string) {
+	// More sources than a few are no services, but numbers that were taken for names.
 	last := map[string]int{}
 	for i, s := range sources {
 		last[s] = i

@@ -76,6 +76,7 @@ func undress(lines, sources *[]string) bool {
 		if hits == 0 || hits*10 < full*7 && (full > 3 || hits < full-1) {
 			continue
 		}
+		// Lines that do not match are kept as they are. They are few, and some are the collector's own.
 		out := (*lines)[:0]
 		src := (*sources)[:0]
 		joining := false
@@ -121,6 +122,7 @@ func criPrefix(l string) (int, string) {
 
 // syslogPrefix is "Nov 30 12:54:15 host prog[123]: " in the forms that syslog daemons, journals and relays print.
 func syslogPrefix(l string) (int, string) {
+	// The old and the new syslog format both begin with the priority where a relay kept it.
 	at := 0
 	if strings.HasPrefix(l, "<") { // priority, and perhaps the version of the newer syslog format
 		end := strings.IndexByte(l, '>')
@@ -234,6 +236,7 @@ func stampPrefix(l string) (int, string) {
 
 // composePrefix is "service-1  | ".
 func composePrefix(l string) (int, string) {
+	// The bar must follow the name with nothing but blanks between: a table has words there.
 	n := 0
 	for n < len(l) && nameByte(l[n]) {
 		n++
@@ -319,6 +322,7 @@ func anyLevel(l string) bool {
 
 // common takes off what nine lines of ten begin with, digits aside: the prefix of a collector that no layer knows.
 func common(lines []string) bool {
+	// The second line is the pattern, because the first may be cut.
 	base := ""
 	full := 0
 	for _, l := range lines {

@@ -59,6 +59,7 @@ func enveloped(lines []string) bool {
 // record reads a JSON record and returns the text it carries. whole is false where the record is a part of a line.
 func record(l string) (text string, ok, whole bool) {
 	var m map[string]any
+	// A record that is cut, or that only looks like one, stays what it is.
 	if json.Unmarshal([]byte(l), &m) != nil {
 		return "", false, false
 	}
@@ -71,6 +72,8 @@ func record(l string) (text string, ok, whole bool) {
 	if p, has := m["jsonPayload"].(map[string]any); has && message == "" {
 		message = first(p, "message", "msg", "event")
 	}
+	// The message says what was reported and the stack why. Both are wanted, in the order in which a plain log would
+	// print them.
 	stack := stackOf(m, 0)
 	if message == "" && stack == "" && !hasAny(m, "message", "msg", "MESSAGE", "textPayload") {
 		return "", false, false
@@ -99,6 +102,7 @@ func first(m map[string]any, names ...string) string {
 	return ""
 }
 
+// hasAny reports whether one of the named fields is there, whatever it holds.
 func hasAny(m map[string]any, names ...string) bool {
 	for _, n := range names {
 		if _, ok := m[n]; ok {

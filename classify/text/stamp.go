@@ -28,6 +28,7 @@ func stamp(s string) int {
 
 // clock is the length of "12:54:15,123 UTC" at the start of s, with fraction and zone if there are.
 func clock(s string) int {
+	// Fraction and zone are optional and come in every combination that loggers know.
 	n := shape(s, "dd:dd:dd")
 	if n == 0 {
 		return 0
@@ -124,8 +125,10 @@ func shape(s, pattern string) int {
 	return len(pattern)
 }
 
+// digit reports an ASCII digit.
 func digit(c byte) bool { return c >= '0' && c <= '9' }
 
+// nameByte reports a character of a service's, pod's or file's name.
 func nameByte(c byte) bool {
 	return digit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '_' || c == '.' || c == '/'
 }
