@@ -149,13 +149,7 @@ func (l *lines[T]) reset(ino uint64) {
 
 func (l *lines[T]) take(line []byte, long bool) {
 	l.line++
-	var v T
-	body, bad := []byte(nil), (*ledger.DamageError)(nil)
-	if long {
-		bad = &ledger.DamageError{Why: fmt.Sprintf("it is longer than %d bytes", lineLimit)}
-	} else if body, bad = unseal(line); bad == nil {
-		v, bad = l.read(body)
-	}
+	v, bad := l.decode(line, long)
 	if bad != nil {
 		bad.Path, bad.Torn = fmt.Sprintf("%s:%d", filepath.Join(l.h.dir, l.name), l.line), false
 		l.bad = append(l.bad, bad)
@@ -166,4 +160,15 @@ func (l *lines[T]) take(line []byte, long bool) {
 		l.order = append(l.order, id)
 	}
 	l.last[id] = v
+}
+
+func (l *lines[T]) decode(line []byte, long bool) (v T, bad *ledger.DamageError) {
+	if long {
+		return v, &ledger.DamageError{Why: fmt.Sprintf("it is longer than %d bytes", lineLimit)}
+	}
+	body, bad := unseal(line)
+	if bad != nil {
+		return v, bad
+	}
+	return l.read(body)
 }

@@ -166,7 +166,7 @@ func (d *sysDir) Stat(name string) (Info, error) {
 		if err == nil {
 			return info(&st), nil
 		}
-		if err != unix.EINTR { //nolint:errorlint // the raw errno of a system call
+		if err != unix.EINTR {
 			return Info{}, d.fail("stat", name, err)
 		}
 	}

@@ -182,7 +182,7 @@ func stateRefused(ctx context.Context, s storm.Store) error {
 	no := errors.New("no")
 	_, err = s.UpdateState(ctx, func(cur storm.State, now stamp.Time) (storm.State, error) { return cur.Resume(now), no })
 	if !errors.Is(err, no) {
-		return fmt.Errorf("got %v, want the error of the change", err)
+		return fmt.Errorf("got %s, want the error of the change", text(err))
 	}
 	_, err = s.UpdateState(ctx, func(cur storm.State, _ stamp.Time) (storm.State, error) { cur.Paused = nil; return cur, nil })
 	if err != nil {
@@ -203,7 +203,7 @@ func RunAnswers(t *testing.T, open func(t *testing.T) ledger.Answers) {
 
 func lastAnswers(ctx context.Context, s ledger.Answers) error {
 	if _, ok, err := s.Answer(ctx, "r0"); ok || err != nil {
-		return fmt.Errorf("an empty log answers: %v, %w", ok, err)
+		return fmt.Errorf("an empty log answers: %v, %s", ok, text(err))
 	}
 	for i := range 9 {
 		a := ledger.Answer{Run: fmt.Sprint("r", i%3), Reason: fmt.Sprint(i), Text: "line\nbreak", At: day(0)}
@@ -222,7 +222,7 @@ func lastAnswers(ctx context.Context, s ledger.Answers) error {
 		i++
 	}
 	if a, ok, err := s.Answer(ctx, "r2"); !ok || err != nil || a.Reason != "8" || i != 9 {
-		return fmt.Errorf("r2 has the answer %+v, %v, %w; %d runs were listed", a, ok, err, i-6)
+		return fmt.Errorf("r2 has the answer %+v, %v, %s; %d runs were listed", a, ok, text(err), i-6)
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ func closedRows(ctx context.Context, s journal.Store) error {
 		got = append(got, fmt.Sprint(r.ID, " ", r.Status, " ", len(r.Roots)))
 	}
 	if want := "a updated 1, b begun 0"; strings.Join(got, ", ") != want {
-		return fmt.Errorf("got %v, want %s", got, want)
+		return fmt.Errorf("got %s, want %s", got, want)
 	}
 	return nil
 }
@@ -264,18 +264,18 @@ func RunEvidence(t *testing.T, open func(t *testing.T) ledger.Evidence) {
 func evidenceOnce(ctx context.Context, s ledger.Evidence) error {
 	for i, k := range awkward() {
 		if _, err := s.Get(ctx, k); !errors.Is(err, ledger.ErrNotFound) {
-			return fmt.Errorf("before: got %v, want ErrNotFound", err)
+			return fmt.Errorf("before: got %s, want ErrNotFound", text(err))
 		}
 		files := map[string][]byte{"log.tail": {0, 255, '\n'}, "manifest.json": []byte(fmt.Sprint(i)), "../up": nil}
 		at, err := s.Put(ctx, k, files)
 		if err != nil || at == "" {
-			return fmt.Errorf("put %q: %q, %w", k, at, err)
+			return fmt.Errorf("put %q: %q, %s", k, at, text(err))
 		}
 		if again, err := s.Put(ctx, k, files); err != nil || again != at {
-			return fmt.Errorf("put the same of %q again: %q, %w", k, again, err)
+			return fmt.Errorf("put the same of %q again: %q, %s", k, again, text(err))
 		}
 		if other, err := s.Put(ctx, k, map[string][]byte{"log.tail": nil}); !errors.Is(err, ledger.ErrExists) || other != at {
-			return fmt.Errorf("put other evidence of %q: %q, %v, want %q and ErrExists", k, other, err, at)
+			return fmt.Errorf("put other evidence of %q: %q, %s, want %q and ErrExists", k, other, text(err), at)
 		}
 		got, err := s.Get(ctx, k)
 		if err != nil {
@@ -301,7 +301,7 @@ func RunReports(t *testing.T, open func(t *testing.T) ledger.Reports) {
 
 func lastReport(ctx context.Context, s ledger.Reports) error {
 	if _, err := s.GetReport(ctx, "e"); !errors.Is(err, ledger.ErrNotFound) {
-		return fmt.Errorf("before: got %v, want ErrNotFound", err)
+		return fmt.Errorf("before: got %s, want ErrNotFound", text(err))
 	}
 	for i := range 3 {
 		for _, e := range []string{"e", "E", "../e", "e/../e"} {
@@ -333,24 +333,24 @@ func RunLock(t *testing.T, open func(t *testing.T) journal.Lock) {
 
 func exclusive(ctx context.Context, s journal.Lock) error {
 	if who, held, err := s.Holder(ctx); held || err != nil {
-		return fmt.Errorf("a free lock is held by %q, %w", who, err)
+		return fmt.Errorf("a free lock is held by %q, %s", who, text(err))
 	}
 	release, err := s.Exclusive(ctx, "pip install app")
 	if err != nil {
 		return err
 	}
 	if who, held, err := s.Holder(ctx); !held || err != nil || !strings.Contains(who, "pip install app") {
-		return fmt.Errorf("holder: %q, %v, %w", who, held, err)
+		return fmt.Errorf("holder: %q, %v, %s", who, held, text(err))
 	}
 	var held *journal.HeldError
 	if _, err := s.Shared(ctx, "healer"); !errors.As(err, &held) || !strings.Contains(held.Holder, "pip install app") {
-		return fmt.Errorf("share it meanwhile: got %v, want a HeldError that names the holder", err)
+		return fmt.Errorf("share it meanwhile: got %s, want a HeldError that names the holder", text(err))
 	}
 	short, end := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer end()
 	_, err = s.Exclusive(short, "another")
 	if !errors.As(err, &held) || !strings.Contains(held.Holder, "pip install app") || !errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("take it meanwhile: got %v, want a HeldError that names the holder and wraps the deadline", err)
+		return fmt.Errorf("take it meanwhile: got %s, want a HeldError that names the holder and wraps the deadline", text(err))
 	}
 	for range 2 { // releasing twice is no error, and frees nobody else's lock
 		if err := release(); err != nil {

@@ -37,10 +37,10 @@ func anyone(*run.Run) error { return nil }
 
 func runFound(ctx context.Context, s run.Store) error {
 	if _, err := s.Holder(ctx, "p", "agent"); !errors.Is(err, run.ErrNotFound) {
-		return fmt.Errorf("holder of a fresh name: got %v, want ErrNotFound", err)
+		return fmt.Errorf("holder of a fresh name: got %s, want ErrNotFound", text(err))
 	}
 	if _, err := s.Get(ctx, "none"); !errors.Is(err, run.ErrNotFound) {
-		return fmt.Errorf("a run that never was: got %v, want ErrNotFound", err)
+		return fmt.Errorf("a run that never was: got %s, want ErrNotFound", text(err))
 	}
 	for _, id := range []string{"r1", "r2", "../r3", "r/4\n", "R1"} {
 		want := someRun("p", "agent", id)
@@ -98,10 +98,10 @@ func nameRefused(ctx context.Context, s run.Store) error {
 		return err
 	}
 	if err := s.Start(ctx, someRun("p", "agent", "r2"), ifFree); !errors.Is(err, errTaken) {
-		return fmt.Errorf("got %v, want the refusal", err)
+		return fmt.Errorf("got %s, want the refusal", text(err))
 	}
 	if _, err := s.Get(ctx, "r2"); !errors.Is(err, run.ErrNotFound) {
-		return fmt.Errorf("the refused run: got %v, want ErrNotFound", err)
+		return fmt.Errorf("the refused run: got %s, want ErrNotFound", text(err))
 	}
 	h, err := s.Holder(ctx, "p", "agent")
 	if err == nil && h.ID != "r1" {
@@ -134,11 +134,11 @@ func idOnce(ctx context.Context, s run.Store) error {
 	}
 	for _, name := range []string{"agent", "other"} {
 		if err := s.Start(ctx, someRun("p", name, "r1"), anyone); !errors.Is(err, run.ErrExists) {
-			return fmt.Errorf("again as %s: got %v, want ErrExists", name, err)
+			return fmt.Errorf("again as %s: got %s, want ErrExists", name, text(err))
 		}
 	}
 	if _, err := s.Holder(ctx, "p", "other"); !errors.Is(err, run.ErrNotFound) {
-		return fmt.Errorf("the name of the refused start: got %v, want ErrNotFound", err)
+		return fmt.Errorf("the name of the refused start: got %s, want ErrNotFound", text(err))
 	}
 	return nil
 }
@@ -161,10 +161,10 @@ func runOneStep(ctx context.Context, s run.Store) error {
 	}
 	no := errors.New("no")
 	if _, err := s.Update(ctx, "r", func(cur run.Run) (run.Run, error) { cur.PID = -1; return cur, no }); !errors.Is(err, no) {
-		return fmt.Errorf("got %v, want the error of the change", err)
+		return fmt.Errorf("got %s, want the error of the change", text(err))
 	}
 	if _, err := s.Update(ctx, "none", func(cur run.Run) (run.Run, error) { return cur, nil }); !errors.Is(err, run.ErrNotFound) {
-		return fmt.Errorf("update of a run that never was: got %v, want ErrNotFound", err)
+		return fmt.Errorf("update of a run that never was: got %s, want ErrNotFound", text(err))
 	}
 	r, err := s.Get(ctx, "r")
 	if err == nil && (r.PID != writers*each || r.Revision != 1+writers*each) {

@@ -91,6 +91,9 @@ func same(got, want any) error {
 	return nil
 }
 
+// text is an error that was seen, also none, for a message that is about it and does not pass it on.
+func text(err error) string { return fmt.Sprint(err) }
+
 // race runs f n times at once.
 func race(n int, f func(i int)) {
 	var all sync.WaitGroup
@@ -157,7 +160,7 @@ func claimedForGood(ctx context.Context, s ledger.Store) error {
 				}
 			}
 			if err := s.Create(ctx, claim(k, 1)); !errors.Is(err, ledger.ErrExists) {
-				return fmt.Errorf("second claim of %s after %d changes: got %v, want ErrExists", k, i+1, err)
+				return fmt.Errorf("second claim of %s after %d changes: got %s, want ErrExists", k, i+1, text(err))
 			}
 		}
 	}
@@ -260,12 +263,12 @@ func keysApart(ctx context.Context, s ledger.Store) error {
 func notFound(ctx context.Context, s ledger.Store) error {
 	k := ledger.Key{Project: "p", Lineage: "nobody"}
 	if _, err := s.Get(ctx, k); !errors.Is(err, ledger.ErrNotFound) {
-		return fmt.Errorf("get: got %v, want ErrNotFound", err)
+		return fmt.Errorf("get: got %s, want ErrNotFound", text(err))
 	}
 	asked := false
 	_, err := s.Update(ctx, k, func(ledger.Record, stamp.Time) (ledger.Record, error) { asked = true; return claim(k, 0), nil })
 	if !errors.Is(err, ledger.ErrNotFound) {
-		return fmt.Errorf("update: got %v, want ErrNotFound", err)
+		return fmt.Errorf("update: got %s, want ErrNotFound", text(err))
 	}
 	if asked {
 		return errors.New("the change was asked for")
@@ -368,11 +371,11 @@ func refusedWritesNothing(ctx context.Context, s ledger.Store) error {
 		return cur, no
 	})
 	if !errors.Is(err, no) {
-		return fmt.Errorf("got %v, want the error of the change", err)
+		return fmt.Errorf("got %s, want the error of the change", text(err))
 	}
 	_, err = change(s, k, ledger.Change{Event: ledger.SettleOK, Actor: someone(0)})
 	if illegal := (*ledger.IllegalTransitionError)(nil); !errors.As(err, &illegal) {
-		return fmt.Errorf("got %v, want an IllegalTransitionError", err)
+		return fmt.Errorf("got %s, want an IllegalTransitionError", text(err))
 	}
 	got, err := s.Get(ctx, k)
 	if err != nil {
@@ -450,7 +453,7 @@ func endedContext(ctx context.Context, s ledger.Store) error {
 	end()
 	k := ledger.Key{Project: "p", Lineage: "l"}
 	if err := s.Create(ended, claim(k, 0)); !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("claim: got %v, want context.Canceled", err)
+		return fmt.Errorf("claim: got %s, want context.Canceled", text(err))
 	}
 	want := claim(k, 1)
 	if err := s.Create(ctx, want); err != nil {
@@ -460,7 +463,7 @@ func endedContext(ctx context.Context, s ledger.Store) error {
 		return ledger.Apply(cur, ledger.Change{Event: ledger.Decline, Now: day(0), Actor: someone(1), Reason: "x"})
 	})
 	if !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("update: got %v, want context.Canceled", err)
+		return fmt.Errorf("update: got %s, want context.Canceled", text(err))
 	}
 	got, err := s.Get(ctx, k)
 	if err != nil {
@@ -503,8 +506,8 @@ func copies(ctx context.Context, s ledger.Store) error {
 }
 
 func list(ctx context.Context, s ledger.Store) error {
-	for range s.List(ctx) {
-		return errors.New("an empty store lists something")
+	for r, err := range s.List(ctx) {
+		return fmt.Errorf("an empty store lists %v, %s", r.Key, text(err))
 	}
 	want := map[ledger.Key]bool{}
 	for i, k := range awkward() {
@@ -525,8 +528,8 @@ func list(ctx context.Context, s ledger.Store) error {
 	if len(want) > 0 {
 		return fmt.Errorf("%d records are not listed: %v", len(want), want)
 	}
-	for range s.List(ctx) {
-		break // a caller may stop
+	for _, err := range s.List(ctx) {
+		return err // a caller may stop
 	}
 	return nil
 }
