@@ -138,7 +138,7 @@ func TestBrokenProbersAreCaught(t *testing.T) {
 		{"loads only the last", plan(func(p *probe.Plan) { p.Modules = p.Modules[max(0, len(p.Modules)-1):] }), []string{"healthy", "first_failure"}},
 		{"loads backwards", plan(func(p *probe.Plan) { slices.Reverse(p.Modules) }), []string{"order"}},
 		{"writes with NoWrite", plan(func(p *probe.Plan) { p.NoWrite = false }), []string{"no_write"}},
-		{"is late by seconds", plan(func(p *probe.Plan) { p.Timeout += 5 * time.Second }), []string{"timeout"}},
+		{"is late by seconds", plan(func(p *probe.Plan) { p.Timeout += 3500 * time.Millisecond }), []string{"timeout"}},
 		{"forgets what failed", result(func(r *probe.Result) { r.Failed = "" }), []string{"broken", "missing"}},
 		{"forgets what was said", result(func(r *probe.Result) { r.Detail = "" }), []string{"broken", "bounded", "no_interpreter"}},
 		{"keeps the beginning", result(func(r *probe.Result) { r.Detail = r.Detail[:min(len(r.Detail), 100)] }), []string{"bounded"}},
@@ -151,7 +151,7 @@ func TestBrokenProbersAreCaught(t *testing.T) {
 		{"gives its own environment", naive{wait: time.Second, spoil: func(c *exec.Cmd, p probe.Plan) {
 			c.Env = append(os.Environ(), "MULLIGAN_PROBER_OWN=1")
 		}}, []string{"environment"}},
-		{"waits for what is left behind", naive{wait: 4 * time.Second}, []string{"leftover"}},
+		{"waits for what is left behind", naive{wait: 3500 * time.Millisecond}, []string{"leftover"}},
 		{"leaves stdin to the host", naive{wait: time.Second, spoil: func(c *exec.Cmd, _ probe.Plan) {
 			c.Stdin = strings.NewReader("the host's input\n")
 		}}, []string{"stdin"}},

@@ -142,7 +142,7 @@ func TestTimeoutIsNamed(t *testing.T) {
 	t.Parallel()
 	tree := write(t, map[string]string{"fine.py": "", "loop.py": "while True: pass\n"})
 	r, err := newPython(t, process.PythonConfig{}).Probe(t.Context(), probe.Plan{Interpreter: python(t), Path: []string{tree},
-		Modules: []string{"fine", "loop"}, Timeout: 3 * time.Second})
+		Modules: []string{"fine", "loop"}, Timeout: 2 * time.Second})
 	if err != nil || r.Outcome != probe.Unknown || r.Failed != "loop" || !strings.Contains(r.Detail, "in time") {
 		t.Errorf("Probe = %+v, %v, want Unknown in loop, and that time ran out", r, err)
 	}

@@ -323,7 +323,7 @@ func TestTerminate(t *testing.T) {
 	})
 	t.Run("another process", func(t *testing.T) {
 		t.Parallel()
-		c, _ := start(t, `touch ready; sleep 60`)
+		c, _ := start(t, `touch ready; exec sleep 60`)
 		defer c.proc.Kill()
 		if err := Terminate(t.Context(), c.PID(), c.Start()+1, time.Second); !errors.Is(err, ErrOtherProcess) {
 			t.Errorf("Terminate = %v, want ErrOtherProcess", err)

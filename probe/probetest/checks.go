@@ -151,7 +151,7 @@ func exits(does Behaviour) func(b *bench) error {
 }
 
 // slack is what a busy machine may add to a timeout.
-const slack = 3 * time.Second
+const slack = 2 * time.Second
 
 func timeout(b *bench) error {
 	b.started = append(b.started, "pid")
@@ -200,7 +200,7 @@ func leftover(b *bench) error {
 		return err
 	}
 	p := b.plan("leaves")
-	p.Timeout = 3 * time.Second
+	p.Timeout = 2500 * time.Millisecond
 	r, err := b.probe(p)
 	if err == nil {
 		err = expect(r, probe.Healthy)
@@ -219,7 +219,7 @@ func thread(b *bench) error {
 		return err
 	}
 	p := b.plan("leaves")
-	p.Timeout = 3 * time.Second
+	p.Timeout = 2500 * time.Millisecond
 	r, err := b.probe(p)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 // The kernel tells nobody when somebody else's process ends or a file appears, so both are looked for again and again.
 const (
 	look    = 5 * time.Millisecond
-	patient = 3 * time.Second
+	patient = 2 * time.Second
 )
 
 func eventually(what func() bool) bool {
