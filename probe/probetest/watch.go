@@ -12,11 +12,11 @@ import (
 // The kernel tells nobody when somebody else's process ends or a file appears, so both are looked for again and again.
 const (
 	look    = 5 * time.Millisecond
-	patient = 2 * time.Second
+	patient = 2 * time.Second // for what is under way, such as the end of a killed process
 )
 
-func eventually(what func() bool) bool {
-	for end := time.Now().Add(patient); time.Now().Before(end); time.Sleep(look) {
+func eventually(atMost time.Duration, what func() bool) bool {
+	for end := time.Now().Add(atMost); time.Now().Before(end); time.Sleep(look) {
 		if what() {
 			return true
 		}
@@ -26,7 +26,7 @@ func eventually(what func() bool) bool {
 
 // appears waits for a file that a module writes.
 func (b *bench) appears(name string) bool {
-	return eventually(func() bool { return b.read(name) != "" })
+	return eventually(long, func() bool { return b.read(name) != "" })
 }
 
 // gone wants the process whose id is in a file to be at its end.
@@ -35,7 +35,7 @@ func (b *bench) gone(name string) error {
 	if err != nil {
 		return fmt.Errorf("the module wrote no process id: %w", err)
 	}
-	if !eventually(func() bool { return ended(pid) }) {
+	if !eventually(patient, func() bool { return ended(pid) }) {
 		return fmt.Errorf("process %d still runs", pid)
 	}
 	return nil
