@@ -20,6 +20,9 @@ func (j *judge) single(f *Failure, outer bool) Verdict {
 	st := j.stackOf(f, outer)
 	v := j.base(f, &st)
 	at := st.seat()
+	if underTest(st.frames) {
+		return never(v, TestFailure)
+	}
 	if f.Cut {
 		return j.cut(v, f, at)
 	}
@@ -48,6 +51,22 @@ func (j *judge) single(f *Failure, outer bool) Verdict {
 		return unknown(v, StaleBinding, "crash_signal")
 	}
 	return j.worded(v, f, &st, at)
+}
+
+// underTest reports a stack that runs through a test runner. What a test raises is the test's result, whoever's code raised it.
+func underTest(frames []Frame) bool {
+	for i := range frames {
+		if frames[i].Origin == OriginUnknown || frames[i].Module != "" {
+			continue
+		}
+		p := strings.ReplaceAll(frames[i].File, `\`, "/")
+		for _, runner := range [...]string{"/_pytest/", "/unittest/loader.py", "/unittest/case.py", "/unittest/main.py", "/nose/", "/nose2/", "/behave/"} {
+			if strings.Contains(p, runner) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // base fills in what every verdict on a failure carries.

@@ -200,11 +200,12 @@ func neverByMessage(f *Failure, s *scope) Reason {
 	case says(m, "timed out", "deadline exceeded"):
 		return Timeout
 	}
-	// A file of the user's that does not parse, whichever parser says so.
-	for _, d := range s.dirs {
-		if d.root < 0 && parserType(f.Type) && strings.Contains(f.Message, d.path) {
+	// A file of the user's that is refused, whoever says so: what steers a run, if its ending says that.
+	if s.foreignData(f.Message) && !says(m, "version", "newer") {
+		if parserType(f.Type) || says(m, ".yml", ".yaml", ".toml", ".json", ".md", ".j2", ".jinja", ".ini", ".cfg") {
 			return DirectiveError
 		}
+		return WorkspaceError
 	}
 	return ""
 }

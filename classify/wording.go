@@ -116,8 +116,8 @@ func (j *judge) productName(w string) bool {
 // callsBinding reports whether a printed line of source calls into a declared binding. It supports a reading of the
 // message and never makes one.
 func (j *judge) callsBinding(source string) bool {
-	if source == "" {
-		return false
+	if source == "" || strings.HasPrefix(source, "import ") || strings.HasPrefix(source, "from ") {
+		return false // to load it is not to talk to it
 	}
 	_, r := j.namedBinding(source)
 	return r >= 0
@@ -164,11 +164,11 @@ func wire(m, typ string, native bool) Kind {
 	if says(m, "pickle protocol", "http", "tls", "ssl", "mcp", "language server", "lsp", "ssh", "git ", "docker", "redis", "postgres", "mysql", "websocket", "kafka", "amqp", "smtp", "ftp") {
 		return KindOther
 	}
-	sides := says(m, "wire", "protocol", "handshake", "rpc", "ipc", "peer", "daemon", " speaks ", "theirs", "envelope", "frame version", "message version") ||
+	sides := says(m, "wire", "protocol", "handshake", "rpc", "ipc", "peer", "daemon", " speaks ", "theirs", "envelope", "frame version", "message version", "reply version", "request version", "packet version") ||
 		says(typ, "wire", "protocol", "handshake")
 	differ := says(m, "mismatch", "unsupported", "not supported", "incompatible", "unknown version", "unknown protocol", "newer", "differ",
-		"disagree", "too old", "too new", " speaks ", "expected")
-	versions := says(m, "version", "schema", " speaks ")
+		"disagree", "too old", "too new", " speaks ", "expected", "!=")
+	versions := says(m, "version", "schema", " speaks ") || numbered(m, "protocol") || numbered(m, "wire") || numbered(m, "rpc")
 	switch {
 	// All three must be there: who talks, that they disagree, and about what. "handshake failed" alone may be a network.
 	case sides && differ && versions:
@@ -194,6 +194,16 @@ func wire(m, typ string, native bool) Kind {
 	return KindOther
 }
 
+// numbered reports a word with a number right behind it: "protocol 7", "wire v3".
+func numbered(m, word string) bool {
+	_, rest, ok := strings.Cut(m, word+" ")
+	if !ok {
+		return false
+	}
+	rest = strings.TrimPrefix(rest, "v")
+	return rest != "" && rest[0] >= '0' && rest[0] <= '9'
+}
+
 // data reads messages about stored data, in lower case.
 func data(m, typ string) Kind {
 	for _, verb := range [...]string{"written", "created", "saved", "stored", "migrated", "produced", "generated", "made", "serialized", "upgraded", "comes", "is", "was"} {
@@ -209,7 +219,7 @@ func data(m, typ string) Kind {
 	noun := says(m, "schema", "format", "layout", "database", "ledger", "manifest", "snapshot", "state file", "journal", "checkpoint", "store version", "file version", "revision", "user_version") ||
 		says(typ, "schema", "format")
 	// The message says which side is ahead, in words.
-	if noun && says(m, "newer than", "from the future", "too new", "more recent than", "ahead of") {
+	if noun && says(m, "newer than", "from the future", "too new", "more recent than", "ahead of", " is newer") {
 		if !says(m, "code is newer", "binary is newer") {
 			return KindNewerData
 		}
