@@ -16,11 +16,11 @@ import (
 // Spawn makes another living instance, as if a process had opened the home.
 func (h *Home) Spawn() ledger.Instance {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.ids++
 	i := host.Self()
 	i.ID = "instance-" + strconv.Itoa(h.ids)
-	h.life[i.ID] = ledger.Alive
+	h.mu.Unlock()
+	h.Set(i, ledger.Alive)
 	return i
 }
 
@@ -29,8 +29,8 @@ func (h *Home) Kill(i ledger.Instance) { h.Set(i, ledger.Dead) }
 
 // Set says what is known of an instance from now on.
 func (h *Home) Set(i ledger.Instance, l ledger.Liveness) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.alive.Lock()
+	defer h.alive.Unlock()
 	h.life[i.ID] = l
 }
 
@@ -47,9 +47,10 @@ func (s instances) Self() ledger.Instance { return s.self }
 // Liveness implements ledger.Instances: what was said of an instance counts; one that holds no lock of its own is asked
 // of the kernel.
 func (s instances) Liveness(i ledger.Instance) ledger.Liveness {
-	s.h.mu.Lock()
-	defer s.h.mu.Unlock()
-	if l, ok := s.h.life[i.ID]; ok && i.ID != "" {
+	s.h.alive.Lock()
+	l, ok := s.h.life[i.ID]
+	s.h.alive.Unlock()
+	if ok && i.ID != "" {
 		return l
 	}
 	if i.Unlocked || i.ID == "" && i.PID != 0 {

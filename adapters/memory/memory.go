@@ -50,9 +50,12 @@ type Home struct {
 	state    storm.State
 	evidence map[ledger.Key]map[string][]byte
 	reports  map[string]map[string][]byte
-	life     map[string]ledger.Liveness
 	self     ledger.Instance
 	writer   writer
+
+	// alive guards life alone: the callbacks of the stores, which hold mu, may ask whether somebody lives.
+	alive sync.Mutex
+	life  map[string]ledger.Liveness
 }
 
 // New is an empty home.
