@@ -13,7 +13,13 @@ import (
 // wiring, and examples/quickstart for one with real parts.)
 func ExampleHealer_Pass() {
 	ctx := context.Background()
-	s, err := newSim(os.TempDir(), restart.Settings{Quiescence: -1})
+	dir, err := os.MkdirTemp("", "restart-example-")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	s, err := newSim(dir, restart.Settings{Quiescence: -1})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -50,7 +56,13 @@ func ExampleHealer_Pass() {
 // A dry run takes the same path and changes nothing.
 func ExampleHealer_DryRun() {
 	ctx := context.Background()
-	s, err := newSim(os.TempDir(), restart.Settings{Quiescence: -1})
+	dir, err := os.MkdirTemp("", "restart-example-")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	s, err := newSim(dir, restart.Settings{Quiescence: -1})
 	if err != nil {
 		fmt.Println(err)
 		return

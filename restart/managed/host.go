@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 
 	"github.com/google/uuid"
 
@@ -34,8 +33,9 @@ type Config struct {
 
 // Host registers runs.
 type Host struct {
-	cfg Config
-	log *slog.Logger
+	cfg   Config
+	log   *slog.Logger
+	reads reads
 }
 
 // New validates the config and reports all that is wrong with it at once.
@@ -138,27 +138,4 @@ func (h *Host) free(holder *run.Run) error {
 		return &run.NameHeldError{Project: holder.Project, Name: holder.Name, Run: holder.ID, Instance: holder.Instance}
 	}
 	return nil
-}
-
-// identities reads every root at once; a root that cannot be read has an identity that says why.
-func (h *Host) identities(ctx context.Context, roots []witness.Root) []witness.Identity {
-	out := make([]witness.Identity, len(roots))
-	var wg sync.WaitGroup
-	for i, r := range roots {
-		src := h.cfg.Sources[r.Kind]
-		if src == nil {
-			out[i] = witness.Identity{Root: r.Name, Kind: r.Kind, Unknown: fmt.Sprintf("no source reads roots of kind %q", r.Kind)}
-			continue
-		}
-		wg.Go(func() {
-			id, err := src.Identify(ctx, r)
-			if err != nil {
-				id = witness.Identity{Unknown: err.Error()}
-			}
-			id.Root, id.Kind, id.At = r.Name, r.Kind, h.cfg.Now()
-			out[i] = id
-		})
-	}
-	wg.Wait()
-	return out
 }
