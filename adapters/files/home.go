@@ -98,12 +98,19 @@ func (h *Home) open(fs durable.FS) (err error) {
 	if h.root, err = fs.Open(h.dir); err != nil {
 		return err
 	}
+	// What lies there is started as this user.
+	if err := durable.Private(h.root); err != nil {
+		return err
+	}
 	for _, name := range []string{"ledger", "doorbell", "episodes", "evidence", "runs", "instances", "locks"} {
 		d, err := h.root.Sub(name)
 		if err != nil {
 			return err
 		}
 		h.subs[name] = d
+		if err := durable.Private(d); err != nil {
+			return err
+		}
 	}
 	names, err := h.subs["runs"].Sub("names")
 	if err != nil {

@@ -8,8 +8,8 @@
 // for exactly one caller), [Replace], [Rewrite], [AppendLine] and [Remove]. [ReadFile] reads with a bound, and [Escape] makes a
 // file name of any text.
 //
-// What it refuses: to follow a symlink in place of a file or folder below the root, to open a device or a pipe, to
-// use a folder that belongs to another user (but root) or that everybody may write, and to work on a network file system, where neither locks nor exclusive creation hold between machines
+// What it refuses: to follow a symlink in place of a file or folder below the root, to open a device or a pipe, and to
+// work on a network file system, where neither locks nor exclusive creation hold between machines
 // ([*NetworkError]). Folders are made with mode 0700, files with 0600. Nothing is inherited by child processes.
 //
 // Names given to a [Dir] are single path components. Errors are [*fs.PathError] and answer errors.Is for fs.ErrExist,
@@ -114,4 +114,13 @@ type NetworkError struct {
 
 func (e *NetworkError) Error() string {
 	return fmt.Sprintf("%s is on %s, where locks do not hold between machines: choose a state folder on a local disk ($MULLIGAN_HOME)", e.Path, e.Kind)
+}
+
+// Private refuses a folder that another user (but root) could put files into. A folder that is not one of the machine's
+// passes.
+func Private(d Dir) error {
+	if p, ok := d.(interface{ private() error }); ok {
+		return p.private()
+	}
+	return nil
 }

@@ -34,23 +34,22 @@ func (System) Open(path string) (Dir, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open folder", Path: path, Err: explain(err)}
 	}
-	if err := errors.Join(refuseForeign(fd, path), refuseNetwork(fd, path)); err != nil {
+	if err := refuseNetwork(fd, path); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
 	return &sysDir{fd: fd, path: path}, nil
 }
 
-// refuseForeign refuses a folder that another user could put files into: what lies there is started as this one.
-func refuseForeign(fd int, path string) error {
+func (d *sysDir) private() error {
 	var st unix.Stat_t
-	if err := retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
-		return &fs.PathError{Op: "stat", Path: path, Err: err}
+	if err := retry(func() error { return unix.Fstat(d.fd, &st) }); err != nil {
+		return d.fail("stat", "", err)
 	}
 	switch {
 	case st.Uid != 0 && int(st.Uid) != os.Geteuid():
-		return &fs.PathError{Op: "open folder", Path: path, Err: &refusedError{"belongs to another user: choose a state folder of one's own", fs.ErrPermission}}
+		return d.fail("open folder", "", &refusedError{"belongs to another user: choose a state folder of one's own", fs.ErrPermission})
 	case st.Mode&0o002 != 0:
-		return &fs.PathError{Op: "open folder", Path: path, Err: &refusedError{"can be written by everybody: chmod o-w it", fs.ErrPermission}}
+		return d.fail("open folder", "", &refusedError{"can be written by everybody: chmod o-w it", fs.ErrPermission})
 	}
 	return nil
 }
@@ -149,11 +148,7 @@ func (d *sysDir) Sub(name string) (Dir, error) {
 	if err != nil {
 		return nil, d.fail("open folder", name, explain(err))
 	}
-	path := filepath.Join(d.path, name)
-	if err := refuseForeign(fd, path); err != nil {
-		return nil, errors.Join(err, unix.Close(fd))
-	}
-	return &sysDir{fd: fd, path: path}, nil
+	return &sysDir{fd: fd, path: filepath.Join(d.path, name)}, nil
 }
 
 func (d *sysDir) Stat(name string) (Info, error) {
