@@ -15,11 +15,8 @@ import (
 
 // Spawn makes another living instance, as if a process had opened the home.
 func (h *Home) Spawn() ledger.Instance {
-	h.mu.Lock()
-	h.ids++
 	i := host.Self()
-	i.ID = "instance-" + strconv.Itoa(h.ids)
-	h.mu.Unlock()
+	i.ID = "instance-" + strconv.FormatInt(h.ids.Add(1), 10)
 	h.Set(i, ledger.Alive)
 	return i
 }
@@ -29,8 +26,8 @@ func (h *Home) Kill(i ledger.Instance) { h.Set(i, ledger.Dead) }
 
 // Set says what is known of an instance from now on.
 func (h *Home) Set(i ledger.Instance, l ledger.Liveness) {
-	h.alive.Lock()
-	defer h.alive.Unlock()
+	h.mu.life.Lock()
+	defer h.mu.life.Unlock()
 	h.life[i.ID] = l
 }
 
@@ -47,9 +44,9 @@ func (s instances) Self() ledger.Instance { return s.self }
 // Liveness implements ledger.Instances: what was said of an instance counts; one that holds no lock of its own is asked
 // of the kernel.
 func (s instances) Liveness(i ledger.Instance) ledger.Liveness {
-	s.h.alive.Lock()
+	s.h.mu.life.Lock()
 	l, ok := s.h.life[i.ID]
-	s.h.alive.Unlock()
+	s.h.mu.life.Unlock()
 	if ok && i.ID != "" {
 		return l
 	}
@@ -77,9 +74,9 @@ type lock Home
 // Exclusive implements journal.Lock.
 func (s *lock) Exclusive(ctx context.Context, name string) (func() error, error) {
 	for {
-		s.mu.Lock()
+		s.mu.writer.Lock()
 		if len(s.writer.holders) == 0 {
-			defer s.mu.Unlock()
+			defer s.mu.writer.Unlock()
 			return s.hold(name, true), nil
 		}
 		who := s.whom()
@@ -87,7 +84,7 @@ func (s *lock) Exclusive(ctx context.Context, name string) (func() error, error)
 			s.writer.freed = make(chan struct{})
 		}
 		freed := s.writer.freed
-		s.mu.Unlock()
+		s.mu.writer.Unlock()
 		select {
 		case <-freed:
 		case <-ctx.Done():
@@ -98,8 +95,8 @@ func (s *lock) Exclusive(ctx context.Context, name string) (func() error, error)
 
 // Shared implements journal.Lock.
 func (s *lock) Shared(_ context.Context, name string) (func() error, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.writer.Lock()
+	defer s.mu.writer.Unlock()
 	for _, h := range s.writer.holders {
 		if h.exclusive {
 			return nil, fmt.Errorf("share the writer lock: %w", &journal.HeldError{Holder: s.whom()})
@@ -110,8 +107,8 @@ func (s *lock) Shared(_ context.Context, name string) (func() error, error) {
 
 // Holder implements journal.Lock.
 func (s *lock) Holder(context.Context) (string, bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.writer.Lock()
+	defer s.mu.writer.Unlock()
 	if len(s.writer.holders) == 0 {
 		return "", false, nil
 	}
@@ -123,8 +120,8 @@ func (s *lock) hold(name string, exclusive bool) func() error {
 	id := s.writer.next
 	s.writer.holders[id] = holder{name, exclusive, s.now()}
 	return func() error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		s.mu.writer.Lock()
+		defer s.mu.writer.Unlock()
 		if _, ok := s.writer.holders[id]; !ok {
 			return nil
 		}

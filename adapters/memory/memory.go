@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mulligan-dev/mulligan/internal/host"
 	"github.com/mulligan-dev/mulligan/ledger"
@@ -37,8 +38,9 @@ type Config struct {
 // Home is the stores of one host. It is safe for concurrent use.
 type Home struct {
 	now func() stamp.Time
-	mu  sync.Mutex
-	ids int
+	ids atomic.Int64
+	// mu has a lock for each store: a function that one of them calls may use the others, as it may on a disk.
+	mu struct{ records, answers, rows, state, evidence, reports, notes, runs, writer, life sync.Mutex }
 
 	records  *table[ledger.Key, ledger.Record]
 	answers  *table[string, ledger.Answer]
@@ -52,10 +54,7 @@ type Home struct {
 	reports  map[string]map[string][]byte
 	self     ledger.Instance
 	writer   writer
-
-	// alive guards life alone: the callbacks of the stores, which hold mu, may ask whether somebody lives.
-	alive sync.Mutex
-	life  map[string]ledger.Liveness
+	life     map[string]ledger.Liveness
 }
 
 // New is an empty home.
@@ -155,16 +154,16 @@ func (t *table[K, V]) drop(k K) {
 }
 
 // all yields the values in the order of keys, as they are when it is called.
-func all[K comparable, V any](ctx context.Context, h *Home, t *table[K, V]) iter.Seq2[V, error] {
+func all[K comparable, V any](ctx context.Context, mu *sync.Mutex, t *table[K, V]) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
-		h.mu.Lock()
+		mu.Lock()
 		vs := make([]V, 0, len(t.order))
 		errs := make([]error, 0, len(t.order))
 		for _, k := range t.order {
 			v, _, err := t.get(k)
 			vs, errs = append(vs, v), append(errs, err)
 		}
-		h.mu.Unlock()
+		mu.Unlock()
 		for i, v := range vs {
 			if ctx.Err() != nil {
 				var zero V
@@ -181,8 +180,8 @@ func all[K comparable, V any](ctx context.Context, h *Home, t *table[K, V]) iter
 type records Home
 
 func (s *records) Create(ctx context.Context, r ledger.Record) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.records.Lock()
+	defer s.mu.records.Unlock()
 	switch _, ok, _ := s.records.get(r.Key); {
 	case ok:
 		return fmt.Errorf("claim %s: %w", r.Key, ledger.ErrExists)
@@ -196,8 +195,8 @@ func (s *records) Create(ctx context.Context, r ledger.Record) error {
 }
 
 func (s *records) Get(_ context.Context, k ledger.Key) (ledger.Record, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.records.Lock()
+	defer s.mu.records.Unlock()
 	r, ok, err := s.records.get(k)
 	if !ok {
 		err = fmt.Errorf("record %s: %w", k, ledger.ErrNotFound)
@@ -206,8 +205,8 @@ func (s *records) Get(_ context.Context, k ledger.Key) (ledger.Record, error) {
 }
 
 func (s *records) Update(ctx context.Context, k ledger.Key, f func(ledger.Record, stamp.Time) (ledger.Record, error)) (ledger.Record, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.records.Lock()
+	defer s.mu.records.Unlock()
 	cur, ok, err := s.records.get(k)
 	switch {
 	case !ok:
@@ -237,13 +236,13 @@ func (s *records) Update(ctx context.Context, k ledger.Key, f func(ledger.Record
 }
 
 func (s *records) List(ctx context.Context) iter.Seq2[ledger.Record, error] {
-	return all(ctx, (*Home)(s), s.records)
+	return all(ctx, &s.mu.records, s.records)
 }
 
 // Newest implements ledger.Newest.
 func (s *records) Newest(_ context.Context, n int) ([]ledger.Record, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.records.Lock()
+	defer s.mu.records.Unlock()
 	var out []ledger.Record
 	for _, k := range slices.Backward(s.records.moved) {
 		if len(out) >= n {
@@ -261,48 +260,48 @@ func (s *records) Newest(_ context.Context, n int) ([]ledger.Record, error) {
 type answers Home
 
 func (s *answers) Append(_ context.Context, a ledger.Answer) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.answers.Lock()
+	defer s.mu.answers.Unlock()
 	a.Schema = max(a.Schema, 1)
 	_, err := s.answers.put(a.Run, a)
 	return err
 }
 
 func (s *answers) Answer(_ context.Context, run string) (ledger.Answer, bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.answers.Lock()
+	defer s.mu.answers.Unlock()
 	return s.answers.get(run)
 }
 
 func (s *answers) Answers(ctx context.Context) iter.Seq2[ledger.Answer, error] {
-	return all(ctx, (*Home)(s), s.answers)
+	return all(ctx, &s.mu.answers, s.answers)
 }
 
 type updates Home
 
 func (s *updates) Append(_ context.Context, r journal.Row) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.rows.Lock()
+	defer s.mu.rows.Unlock()
 	r.Schema = max(r.Schema, 1)
 	_, err := s.rows.put(r.ID, r)
 	return err
 }
 
 func (s *updates) Rows(ctx context.Context) iter.Seq2[journal.Row, error] {
-	return all(ctx, (*Home)(s), s.rows)
+	return all(ctx, &s.mu.rows, s.rows)
 }
 
 type breaker Home
 
 func (s *breaker) State(context.Context) (storm.State, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.state.Lock()
+	defer s.mu.state.Unlock()
 	return copied(s.state)
 }
 
 func (s *breaker) UpdateState(_ context.Context, f func(storm.State, stamp.Time) (storm.State, error)) (storm.State, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.state.Lock()
+	defer s.mu.state.Unlock()
 	cur, err := copied(s.state)
 	if err != nil {
 		return storm.State{}, err
@@ -331,8 +330,8 @@ func copied[V any](v V) (out V, err error) {
 type evidence Home
 
 func (s *evidence) Put(_ context.Context, k ledger.Key, files map[string][]byte) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.evidence.Lock()
+	defer s.mu.evidence.Unlock()
 	at := path.Join("evidence", k.String())
 	if have, ok := s.evidence[k]; ok {
 		if maps.EqualFunc(have, files, bytes.Equal) {
@@ -345,8 +344,8 @@ func (s *evidence) Put(_ context.Context, k ledger.Key, files map[string][]byte)
 }
 
 func (s *evidence) Get(_ context.Context, k ledger.Key) (map[string][]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.evidence.Lock()
+	defer s.mu.evidence.Unlock()
 	if files, ok := s.evidence[k]; ok {
 		return cloned(files), nil
 	}
@@ -364,8 +363,8 @@ func cloned(files map[string][]byte) map[string][]byte {
 type reports Home
 
 func (s *reports) PutReport(_ context.Context, episode string, files map[string][]byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.reports.Lock()
+	defer s.mu.reports.Unlock()
 	if s.reports[episode] == nil {
 		s.reports[episode] = map[string][]byte{}
 	}
@@ -374,8 +373,8 @@ func (s *reports) PutReport(_ context.Context, episode string, files map[string]
 }
 
 func (s *reports) GetReport(_ context.Context, episode string) (map[string][]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.reports.Lock()
+	defer s.mu.reports.Unlock()
 	if len(s.reports[episode]) == 0 {
 		return nil, fmt.Errorf("report of episode %s: %w", episode, ledger.ErrNotFound)
 	}
@@ -389,10 +388,9 @@ func (s *box) Ring(_ context.Context, n doorbell.Note) error {
 	if err := n.Validate(); err != nil {
 		return fmt.Errorf("ring: %w", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ids++
-	if _, err := s.notes.put(strconv.Itoa(s.ids), n); err != nil {
+	s.mu.notes.Lock()
+	defer s.mu.notes.Unlock()
+	if _, err := s.notes.put(strconv.FormatInt(s.ids.Add(1), 10), n); err != nil {
 		return fmt.Errorf("ring for run %s: %w", n.Run, err)
 	}
 	for w := range s.watchers {
@@ -402,8 +400,8 @@ func (s *box) Ring(_ context.Context, n doorbell.Note) error {
 }
 
 func (s *box) Pending(context.Context) ([]doorbell.Item, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.notes.Lock()
+	defer s.mu.notes.Unlock()
 	items := make([]doorbell.Item, 0, len(s.notes.order))
 	for _, id := range s.notes.order {
 		n, _, err := s.notes.get(id)
@@ -413,23 +411,23 @@ func (s *box) Pending(context.Context) ([]doorbell.Item, error) {
 }
 
 func (s *box) Remove(_ context.Context, id string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.notes.Lock()
+	defer s.mu.notes.Unlock()
 	s.notes.drop(id)
 	return nil
 }
 
 func (s *box) Watch(ctx context.Context, wake chan<- struct{}) error {
-	s.mu.Lock()
+	s.mu.notes.Lock()
 	s.watchers[wake]++
-	s.mu.Unlock()
+	s.mu.notes.Unlock()
 	send(wake) // what arrived before
 	<-ctx.Done()
-	s.mu.Lock()
+	s.mu.notes.Lock()
 	if s.watchers[wake]--; s.watchers[wake] == 0 {
 		delete(s.watchers, wake)
 	}
-	s.mu.Unlock()
+	s.mu.notes.Unlock()
 	return nil
 }
 
@@ -446,8 +444,8 @@ func (s *runs) Start(ctx context.Context, r run.Run, allow func(*run.Run) error)
 	if r.ID == "" || r.Name == "" {
 		return fmt.Errorf("start run %q: it needs an id and a name, and has the name %q", r.ID, r.Name)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.runs.Lock()
+	defer s.mu.runs.Unlock()
 	fail := func(err error) error { return fmt.Errorf("start run %s as %q: %w", r.ID, r.Name, err) }
 	if _, ok := s.runs.last[r.ID]; ok {
 		return fail(run.ErrExists)
@@ -476,8 +474,8 @@ func (s *runs) Start(ctx context.Context, r run.Run, allow func(*run.Run) error)
 }
 
 func (s *runs) Get(_ context.Context, id string) (run.Run, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.runs.Lock()
+	defer s.mu.runs.Unlock()
 	r, ok, err := s.runs.get(id)
 	if !ok {
 		err = fmt.Errorf("run %s: %w", id, run.ErrNotFound)
@@ -486,8 +484,8 @@ func (s *runs) Get(_ context.Context, id string) (run.Run, error) {
 }
 
 func (s *runs) Holder(_ context.Context, project, name string) (run.Run, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.runs.Lock()
+	defer s.mu.runs.Unlock()
 	r, ok, err := s.runs.get(s.names[[2]string{project, name}])
 	if !ok {
 		err = fmt.Errorf("name %q of project %q: %w", name, project, run.ErrNotFound)
@@ -497,8 +495,8 @@ func (s *runs) Holder(_ context.Context, project, name string) (run.Run, error) 
 
 // Update implements run.Store. The revision is counted here, whatever f makes of it.
 func (s *runs) Update(_ context.Context, id string, f func(run.Run) (run.Run, error)) (run.Run, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.runs.Lock()
+	defer s.mu.runs.Unlock()
 	cur, ok, err := s.runs.get(id)
 	if !ok {
 		err = run.ErrNotFound
@@ -521,5 +519,5 @@ func (s *runs) Update(_ context.Context, id string, f func(run.Run) (run.Run, er
 }
 
 func (s *runs) List(ctx context.Context) iter.Seq2[run.Run, error] {
-	return all(ctx, (*Home)(s), s.runs)
+	return all(ctx, &s.mu.runs, s.runs)
 }

@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/mulligan-dev/mulligan/adapters/memory"
@@ -8,6 +9,7 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger/doorbell"
 	"github.com/mulligan-dev/mulligan/ledger/ledgertest"
 	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/ledger/storm"
 	"github.com/mulligan-dev/mulligan/witness/journal"
 )
@@ -44,5 +46,29 @@ func TestInstancesDieWhenKilled(t *testing.T) {
 	}
 	if got := life.Liveness(ledger.Instance{ID: "stranger"}); got != ledger.LifeUnknown {
 		t.Errorf("a stranger is %s", got)
+	}
+}
+
+// TestCallbacksMayUseTheOtherStores would not end if two stores shared a lock.
+func TestCallbacksMayUseTheOtherStores(t *testing.T) {
+	t.Parallel()
+	h, ctx := home(), t.Context()
+	err := h.Runs().Start(ctx, run.Run{ID: "r", Name: "n"}, func(*run.Run) error {
+		if h.Instances().Liveness(h.Spawn()) != ledger.Alive {
+			t.Error("a spawned instance does not live")
+		}
+		_, err := h.Breaker().UpdateState(ctx, func(cur storm.State, _ stamp.Time) (storm.State, error) {
+			release, err := h.Writer().Shared(ctx, "healer")
+			if err != nil {
+				return cur, err
+			}
+			return cur, errors.Join(release(), h.Doorbell().Ring(ctx, doorbell.Note{Run: "r"}),
+				h.Answers().Append(ctx, ledger.Answer{Run: "r"}), h.Updates().Append(ctx, journal.Row{ID: "u"}),
+				h.Reports().PutReport(ctx, "e", map[string][]byte{"report.md": nil}))
+		})
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
