@@ -24,9 +24,8 @@ type bare struct {
 	n     int
 }
 
-var gitFlags = []string{"--no-optional-locks", "--no-pager", "--literal-pathspecs", "-c", "core.fsmonitor=false",
-	"-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false", "-c", "log.follow=false",
-	"-c", "i18n.logOutputEncoding=UTF-8", "-c", "color.ui=false"}
+var gitFlags = []string{"--no-pager", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-c", "log.follow=false",
+	"-c", "i18n.logOutputEncoding=UTF-8"}
 
 func git(dir, stdin string, args ...string) error {
 	cmd := exec.Command("git", append(append([]string(nil), gitFlags...), args...)...)
@@ -56,7 +55,6 @@ func witnesses(dir string) error {
 			return git(dir, "", "log", "-z", "--date-order", "--format=%x01%H%x00%P%x00%ct%x00%s", "--max-count=4096", "--full-diff",
 				"--name-status", "--find-renames", "-l400", "--no-ext-diff", "--no-color", "--no-show-signature", "--no-notes", "HEAD", "^HEAD~1", "--", "acme/wire.py")
 		},
-		func() error { return git(dir, "HEAD~1:acme/wire.py\nHEAD:acme/wire.py\n", "cat-file", "--batch") },
 	} {
 		if err := read(); err != nil {
 			return err
@@ -124,7 +122,11 @@ func (b *bare) heal(id string) error {
 		func() error { return witnesses(b.repo.Dir) },
 	}
 	if len(b.probe) > 0 {
-		steps = append(steps, func() error { return exec.Command(b.probe[0], b.probe[1:]...).Run() },
+		steps = append(steps, func() error {
+			cmd := exec.Command(b.probe[0], b.probe[1:]...)
+			cmd.Dir, cmd.Env = d, []string{} // as alone as the prober's
+			return cmd.Run()
+		},
 			func() error { return status(b.repo.Dir) })
 	}
 	steps = append(steps,
