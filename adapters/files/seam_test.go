@@ -233,6 +233,9 @@ func storyUntil(dir, arg string) error {
 	return h.Close()
 }
 
+// slowed is set where not every operation can be tried in reasonable time.
+var slowed bool
+
 // TestKilledBeforeEachOperation kills the story before each operation that it makes, and looks at what is left: all that
 // was acknowledged is there, nothing is damaged, and the story can be told again beside it.
 func TestKilledBeforeEachOperation(t *testing.T) {
@@ -240,8 +243,8 @@ func TestKilledBeforeEachOperation(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
 	step := 1
-	if testing.Short() {
-		step = 7
+	if testing.Short() || slowed {
+		step = 5
 	}
 	for n := 1; ; n += step {
 		dir := filepath.Join(t.TempDir(), "home")
