@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
 )
 
@@ -293,11 +294,17 @@ func (d *sysDir) Close() error {
 }
 
 func (d *sysDir) Lock(name string) (Lock, error) {
+	// Whatever is wrong with the file shows here and not when the lock is first tried.
 	f, err := d.Append(name)
 	if err != nil {
 		return nil, err
 	}
-	return &sysLock{f.(*sysFile)}, nil
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	l := flock.New(filepath.Join(d.path, name), flock.SetPermissions(fileMode),
+		flock.SetFlag(os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC))
+	return &sysLock{dir: d, name: name, lock: l}, nil
 }
 
 type sysFile struct {
@@ -389,28 +396,29 @@ func (f *sysFile) Close() error {
 
 // sysLock is flock(2): its lock belongs to the open file, so two handles of one process exclude each other too, and no
 // closing of another descriptor drops it, as it would with record locks.
-type sysLock struct{ f *sysFile }
+type sysLock struct {
+	dir  *sysDir
+	name string
+	lock *flock.Flock
+}
 
-func (l *sysLock) Try(shared bool) (bool, error) {
-	how := unix.LOCK_EX
+func (l *sysLock) Try(shared bool) (got bool, err error) {
 	if shared {
-		how = unix.LOCK_SH
+		got, err = l.lock.TryRLock()
+	} else {
+		got, err = l.lock.TryLock()
 	}
-	err := retry(func() error { return unix.Flock(l.f.fd, how|unix.LOCK_NB) })
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.Is(err, unix.EWOULDBLOCK):
-		return false, nil
+	if err != nil {
+		return false, l.dir.fail("lock", l.name, err)
 	}
-	return false, l.f.fail("lock", err)
+	return got, nil
 }
 
 func (l *sysLock) Unlock() error {
-	if err := retry(func() error { return unix.Flock(l.f.fd, unix.LOCK_UN) }); err != nil {
-		return l.f.fail("unlock", err)
+	if err := l.lock.Unlock(); err != nil {
+		return l.dir.fail("unlock", l.name, err)
 	}
 	return nil
 }
 
-func (l *sysLock) Close() error { return l.f.Close() }
+func (l *sysLock) Close() error { return l.lock.Close() }
