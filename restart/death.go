@@ -161,10 +161,7 @@ func (p *pass) judge(ctx context.Context, d *death) error {
 	if err := p.holder(ctx, d); err != nil {
 		return err
 	}
-	f.Phase = run.High(d.run.Phase, cmp.Or(d.note.Phase, run.UnknownPhase))
-	if d.run.Recipe.Marking == run.Idempotent && d.note.Phase == "" {
-		f.Phase = run.Preparing
-	}
+	f.Phase = phaseOf(d)
 	if d.rec != nil && d.rec.Facts.Death.Run == d.run.ID && d.bell == "" {
 		f.Signature = signatureOf(d.rec.Facts.Signature)
 	} else {
@@ -183,6 +180,20 @@ func (p *pass) judge(ctx context.Context, d *death) error {
 	}
 	f.Age, f.Held = p.age(since)
 	return nil
+}
+
+// phaseOf is the mark that counts. A note without one leaves it to the registration, which knows the marks of a host's
+// own run; those of a program lie in a file that only its runner reads.
+func phaseOf(d *death) run.Phase {
+	switch {
+	case d.note.Phase != "":
+		return run.High(d.run.Phase, d.note.Phase)
+	case d.run.Recipe.Marking == run.Idempotent:
+		return run.Preparing
+	case d.run.Recipe.Marking == run.Phases && d.run.PhaseFile == "":
+		return d.run.Phase
+	}
+	return run.UnknownPhase
 }
 
 // holder looks who has the run's name now. A newer run wins over any relaunch.

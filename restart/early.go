@@ -191,5 +191,5 @@ func (p *pass) ownerDead(r ledger.Record) bool {
 func refused(err error) bool {
 	var illegal *ledger.IllegalTransitionError
 	return errors.Is(err, ledger.ErrOwned) || errors.Is(err, ledger.ErrNotOwner) || errors.Is(err, ledger.ErrBound) ||
-		errors.As(err, &illegal)
+		errors.Is(err, ledger.ErrTooEarly) || errors.As(err, &illegal)
 }
