@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
+
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
 )
 
 // files looks for W3: the missing module or symbol existed on one side of the run's life and not on the other.
@@ -67,29 +70,50 @@ func (s *search) landed(ctx context.Context, n *name) error {
 	if len(blobs) == 0 {
 		return nil
 	}
-	_, in, ok, err := s.history.At(ctx, s.root, s.q.Window.To)
-	if err != nil || !ok || in.To.IsZero() {
-		return nil // the proof goes on with what the reading alone says
+	// The history is coarse, and the run may have died in the very second of a move: every revision that may have come
+	// next is tried, since only one whose files are exactly those at the death is taken.
+	at := s.q.Window.To
+	for range maxLanding {
+		rev, in, ok, err := s.history.At(ctx, s.root, at)
+		if err != nil {
+			return nil // the proof goes on with what the reading alone says
+		}
+		if ok && rev != s.to.revision {
+			if same, err := s.holdsNow(ctx, rev, blobs); err != nil || same {
+				return err
+			}
+		}
+		switch {
+		case !ok && at == s.q.Window.To:
+			in.To = stamp.Wall(at.Wall, time.Second) // the log begins in this second
+		case !ok || in.To.IsZero():
+			return nil
+		}
+		at = pastGrain(in.To)
 	}
-	next, _, ok, err := s.history.At(ctx, s.root, pastGrain(in.To))
-	if err != nil || !ok {
-		return nil
-	}
+	return nil
+}
+
+// maxLanding bounds the moves that are looked at behind a death.
+const maxLanding = 4
+
+// holdsNow takes a revision for the side of the death if the changed files are exactly its.
+func (s *search) holdsNow(ctx context.Context, rev string, blobs []Blob) (bool, error) {
 	for i := range blobs {
-		blobs[i].Revision = next
+		blobs[i].Revision = rev
 	}
 	contents, err := readAll(ctx, s.history, s.root, blobs)
 	if err != nil {
-		return err
+		return false, err
 	}
-	clean := side{revision: next}
+	clean := side{revision: rev}
 	for i, b := range blobs {
 		if s.to.dirty[b.Path] != clean.digest(b.Path, contents[i]) {
-			return nil
+			return false, nil
 		}
 	}
 	s.to = clean
-	return nil
+	return true, nil
 }
 
 // proof writes the evidence, with the commit that did it where one can be named.
