@@ -71,8 +71,12 @@ func TestLoopWakes(t *testing.T) {
 		if err != nil || rec.Reason != policy.NotQuiet {
 			t.Fatalf("after the ring and before any time went by: %s %s (%v), want a deferral", rec.State, rec.Reason, err)
 		}
+		looks := s.box.looks.Load()
 		time.Sleep(29 * time.Second)
 		synctest.Wait()
+		if n := s.box.looks.Load(); n != looks {
+			t.Errorf("%d looks while the death waits, want none before the tree has rested", n-looks)
+		}
 		if s.programs.started.Load() != 0 {
 			t.Fatal("it was put back before the tree had rested")
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/ledger/storm"
 	"github.com/mulligan-dev/mulligan/notify"
+	"github.com/mulligan-dev/mulligan/notify/notifytest"
 	"github.com/mulligan-dev/mulligan/restart"
 )
 
@@ -131,7 +132,10 @@ func TestHeldTooLong(t *testing.T) {
 // is decided as if no time had gone by.
 func TestPaused(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{})
+	rows := &notifytest.Recorder{}
+	count := &counter{Notifier: rows}
+	w := newWorld(t, options{notifiers: []notify.Notifier{count}})
+	w.rows = rows
 	w.pause()
 	scout := w.after("scout", "wait:update", "encode")
 	for range 5 {
@@ -144,6 +148,9 @@ func TestPaused(t *testing.T) {
 	}
 	w.wantStands(scout, "undecided")
 	w.wantLoud("paused", "pause")
+	if n := count.n.Load(); n != 2 {
+		t.Errorf("%d deliveries in five passes, want each row once", n)
+	}
 	w.clock.forward(5 * time.Hour)
 	w.pass()
 	w.resume()

@@ -140,6 +140,7 @@ func TestStartByHandDuringAPass(t *testing.T) {
 	t.Parallel()
 	for moment, want := range map[string]string{
 		"after the claim":        "declined manual_relaunch",
+		"while it is deferred":   "declined manual_relaunch",
 		"with the slot reserved": "settled_failed launch_aborted",
 		"with the launch begun":  "settled_failed launch_aborted",
 	} {
@@ -148,9 +149,9 @@ func TestStartByHandDuringAPass(t *testing.T) {
 			var w *world
 			var scout *agent
 			hand := func() { scout.byHand() }
-			o := options{}
+			o := options{settings: slow}
 			switch moment {
-			case "after the claim":
+			case "after the claim", "while it is deferred":
 				o.launcher = func(p *parts) restart.Launcher { return meddlePreflight{p.runs.Launcher(context.Background()), hand} }
 			case "with the slot reserved":
 				o.stores = func(s restart.Stores) restart.Stores {
@@ -162,6 +163,11 @@ func TestStartByHandDuringAPass(t *testing.T) {
 			}
 			w = newWorld(t, o)
 			scout = w.after("scout", "count:starts", "wait:update", "encode", "count:worked")
+			if moment == "while it is deferred" {
+				w.pass()
+				w.wantStands(scout, "deferred not_quiet")
+			}
+			w.clock.forward(hourAndMore) // the tree has rested: the next pass goes all the way
 			w.passUntil("a decision", func() bool { return w.record(scout) != nil && w.record(scout).State.Final() })
 			w.wantStands(scout, want)
 			if w.times("starts") != 1 || w.times("worked") != 0 {

@@ -98,12 +98,16 @@ func (r role) heal(ctx context.Context) error {
 		return err
 	}
 	defer p.close()
-	for there(r.Go) == false {
+	for !there(r.Go) {
 		time.Sleep(time.Millisecond)
 	}
 	for !there(r.Stop) {
-		if _, err := p.healer.Pass(ctx, everything); err != nil {
+		res, err := p.healer.Pass(ctx, everything)
+		if err != nil {
 			return err
+		}
+		if res.Failed() {
+			return fmt.Errorf("not everything could be dealt with: %+v", res.Outcomes)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

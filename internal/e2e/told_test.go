@@ -28,6 +28,17 @@ func (f *flaky) Notify(ctx context.Context, r notify.Row) error {
 	return f.Notifier.Notify(ctx, r)
 }
 
+// counter counts deliveries.
+type counter struct {
+	notify.Notifier
+	n atomic.Int32
+}
+
+func (c *counter) Notify(ctx context.Context, r notify.Row) error {
+	c.n.Add(1)
+	return c.Notifier.Notify(ctx, r)
+}
+
 // TestToldOnce: deliveries fail again and again, also after the row arrived, and two healers take turns. Every silenced
 // failure ends up as exactly one row with one toast.
 func TestToldOnce(t *testing.T) {
