@@ -110,6 +110,9 @@ func TestHandoff(t *testing.T) {
 	w.pass()
 	w.wantStands(scout, "declined handoff")
 	w.wantLoud("handoff")
+	if w.bells() != 0 {
+		t.Errorf("%d doorbells are left", w.bells())
+	}
 	if text := w.rows.Text(); !strings.Contains(text, "mulligan retry "+scout.run().Lineage) {
 		t.Errorf("the question does not say how to answer it:\n%s", text)
 	}
