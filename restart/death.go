@@ -48,26 +48,53 @@ func (s Scope) holds(r run.Run) bool {
 	return slices.ContainsFunc(r.Workspaces, func(w string) bool { return within(w, s.Dir) })
 }
 
-// collect finds the deaths to decide: the doorbells, and the deferred or orphaned records that have none.
-func (p *pass) collect(ctx context.Context) {
-	for _, it := range p.bells {
+// collect takes up the deaths to decide: those that rang, and the deferred or orphaned records whose doorbell is gone.
+func (p *pass) collect(ctx context.Context, bells []doorbell.Item) {
+	found := p.loadAll(ctx, bells)
+	for _, rec := range p.h.seen {
+		if (rec.State == ledger.Deferred || rec.State == ledger.Claimed) && !p.rang[rec.Facts.Death.Run] {
+			if d := p.fromRecord(ctx, rec); d != nil && p.scope.holds(d.run) {
+				found = append(found, d)
+			}
+		}
+	}
+	p.take(ctx, found)
+}
+
+// arrivals takes up the deaths that rang while the pass was at work, so that the victims of one update share what was
+// found for the first of them. It returns those that are still undecided.
+func (p *pass) arrivals(ctx context.Context) []*death {
+	bells, err := p.listen(ctx)
+	if err != nil || len(bells) == 0 {
+		return nil // the next pass comes to them
+	}
+	p.now = p.h.cfg.Now()
+	return undecided(p.take(ctx, p.loadAll(ctx, bells)))
+}
+
+// loadAll loads the deaths that some doorbells tell of.
+func (p *pass) loadAll(ctx context.Context, bells []doorbell.Item) (found []*death) {
+	for _, it := range bells {
 		d, err := p.load(ctx, it)
 		if err != nil {
 			p.failed(it.Note.Run, err)
 			continue
 		}
 		if d != nil && p.scope.holds(d.run) {
-			p.deaths = append(p.deaths, d)
+			found = append(found, d)
 		}
 	}
-	for _, rec := range p.h.seen {
-		if (rec.State == ledger.Deferred || rec.State == ledger.Claimed) && !p.rang[rec.Facts.Death.Run] {
-			if d := p.fromRecord(ctx, rec); d != nil && p.scope.holds(d.run) {
-				p.deaths = append(p.deaths, d)
-			}
-		}
+	return found
+}
+
+// take decides what can be decided at once, in order, and keeps the rest for the late rules.
+func (p *pass) take(ctx context.Context, found []*death) []*death {
+	found = inOrder(found)
+	for _, d := range found {
+		p.early(ctx, d)
 	}
-	p.deaths = inOrder(p.deaths)
+	p.deaths = append(p.deaths, found...)
+	return found
 }
 
 // load joins a doorbell with the run's registration and its lineage's record. A nil death needs nothing more.

@@ -176,7 +176,7 @@ func (p *pass) lost(d *death, why string) {
 func (p *pass) keep(d *death, rec ledger.Record) {
 	d.rec = &rec
 	p.saw(rec)
-	p.touched[rec.Key] = true
+	p.touch(rec.Key)
 }
 
 func (p *pass) update(ctx context.Context, k ledger.Key, f func(ledger.Record, stamp.Time) (ledger.Record, error)) (ledger.Record, error) {

@@ -46,7 +46,7 @@ func (p *pass) evidence(ctx context.Context, d *death, f ledger.Facts, ep string
 		RecipeDir: d.run.Recipe.Dir, Quiet: d.facts.Quiet.Why, Supersedes: d.run.ID, Witnesses: *d.facts.Witnesses,
 	}
 	for _, r := range d.involved() {
-		if o, ok := p.seenRoots[r.Place()]; ok {
+		if o, ok := p.looked(r); ok {
 			doc.Now = append(doc.Now, o.Identity)
 		}
 	}

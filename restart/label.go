@@ -67,6 +67,6 @@ func (p *pass) labelOne(ctx context.Context, rec ledger.Record) error {
 		return err
 	}
 	p.saw(next)
-	p.touched[next.Key] = true
+	p.touch(next.Key)
 	return nil
 }

@@ -17,19 +17,30 @@ import (
 // late takes every death that is still undecided through the table. The probe comes for all of them at once, so that
 // one interpreter answers for everything that one update broke.
 func (p *pass) late(ctx context.Context) {
-	open := p.undecided()
-	for _, d := range open {
-		d.err = p.advance(ctx, d)
+	open := undecided(p.deaths)
+	for more := open; len(more) > 0; more = p.arrivals(ctx) {
+		if len(open) > 0 && more[0] != open[0] {
+			open = append(open, more...)
+		}
+		for _, d := range more {
+			d.err = p.advance(ctx, d)
+		}
 	}
-	if waiting := p.needing(open, policy.NeedProbe); len(waiting) > 0 {
+	// While the probe runs others may ring; they are answered from its result, or by a probe of their own.
+	for waiting := p.needing(open, policy.NeedProbe); len(waiting) > 0; waiting = p.needing(open, policy.NeedProbe) {
 		p.probe(ctx, waiting)
 		for _, d := range waiting {
 			if d.err == nil {
 				d.err = p.advance(ctx, d)
 			}
 		}
+		more := p.arrivals(ctx)
+		for _, d := range more {
+			d.err = p.advance(ctx, d)
+		}
+		open = append(open, more...)
 	}
-	p.launch(ctx, p.needing(open, policy.NeedSlot))
+	p.launch(ctx, inOrder(p.needing(open, policy.NeedSlot)))
 	for _, d := range open {
 		if d.err == nil && d.decision.Need == policy.NeedNothing && d.launch == "" {
 			d.err = p.finish(ctx, d)
@@ -37,9 +48,9 @@ func (p *pass) late(ctx context.Context) {
 	}
 }
 
-func (p *pass) undecided() []*death {
+func undecided(ds []*death) []*death {
 	var out []*death
-	for _, d := range p.deaths {
+	for _, d := range ds {
 		if d.err == nil && d.decision.Verdict == policy.Undecided {
 			out = append(out, d)
 		}
@@ -183,14 +194,24 @@ func (p *pass) readJournal(ctx context.Context) error {
 
 // look reads a root once for the pass.
 func (p *pass) look(ctx context.Context, r witness.Root) (witness.Observation, error) {
-	if o, ok := p.seenRoots[r.Place()]; ok {
+	if o, ok := p.looked(r); ok {
 		return o, nil
 	}
 	o, err := p.observe(ctx, r)
 	if err == nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		p.seenRoots[r.Place()] = o
 	}
 	return o, err
+}
+
+// looked is what the pass read of a root, if it did.
+func (p *pass) looked(r witness.Root) (witness.Observation, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o, ok := p.seenRoots[r.Place()]
+	return o, ok
 }
 
 // observe reads a root now, whatever was read before.
@@ -245,7 +266,8 @@ func (p *pass) episode(d *death) string {
 	for _, r := range d.run.Roots {
 		if r.Name == name {
 			c.Root = r
-			c.Quiet = p.seenRoots[r.Place()].Identity.Key()
+			o, _ := p.looked(r)
+			c.Quiet = o.Identity.Key()
 		}
 	}
 	return episode.ID(c)

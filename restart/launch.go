@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,34 +16,63 @@ import (
 	"github.com/mulligan-dev/mulligan/restart/policy"
 )
 
-// launch relaunches what passed every rule. Runs go in the given order, so that a run that waits comes after the one
-// that it waits for; the slow part, waiting for the handshakes, is shared.
+// launchAtOnce bounds the launches that go on side by side.
+const launchAtOnce = 8
+
+// launch relaunches what passed every rule, side by side, since most of it is waiting for the disk and for the
+// handshakes. A run that waits for another is begun after that one.
 func (p *pass) launch(ctx context.Context, ds []*death) {
+	begun := make([]chan struct{}, len(ds))
+	for i := range ds {
+		begun[i] = make(chan struct{})
+	}
+	slots := make(chan struct{}, launchAtOnce)
 	var wg sync.WaitGroup
-	for _, d := range ds {
-		ready, err := p.commit(ctx, d)
-		if err != nil {
-			d.err = err
-		}
-		if !ready || p.h.dry {
-			continue
-		}
-		started, err := p.start(ctx, d)
-		if err != nil {
-			d.err = errors.Join(err, p.abort(ctx, d, policy.LaunchFailed, "The launcher could not start it: "+err.Error()))
-			continue
-		}
-		wg.Go(func() { d.err = p.handshake(ctx, d, started) })
+	for i, d := range ds {
+		wg.Go(func() {
+			// The order is the caller's: who is waited for comes first, and a circle of waits is cut there.
+			for j, before := range ds[:i] {
+				if before.run.Project == d.run.Project && slices.Contains(d.run.WaitsFor, before.run.Name) {
+					<-begun[j]
+				}
+			}
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			p.launchOne(ctx, d, begun[i])
+		})
 	}
 	wg.Wait()
-	for _, d := range ds {
-		if d.launch != "" && d.rec != nil {
-			p.keep(d, *d.rec)
-			if d.rec.State != ledger.Launching {
-				p.remove(ctx, d.bell)
-			}
-		}
+}
+
+// launchOne takes one death from the claim to the handshake. begun is closed as soon as the launcher was asked.
+func (p *pass) launchOne(ctx context.Context, d *death, begun chan struct{}) {
+	started, ok := p.launchBegun(ctx, d)
+	close(begun)
+	if ok {
+		d.err = p.handshake(ctx, d, started)
 	}
+	if d.launch == "" || d.rec == nil {
+		return
+	}
+	p.keep(d, *d.rec)
+	if d.rec.State != ledger.Launching {
+		p.remove(ctx, d.bell)
+	}
+}
+
+func (p *pass) launchBegun(ctx context.Context, d *death) (s Started, ok bool) {
+	ready, err := p.commit(ctx, d)
+	if err != nil {
+		d.err = err
+	}
+	if !ready || p.h.dry {
+		return s, false
+	}
+	if s, err = p.start(ctx, d); err != nil {
+		d.err = errors.Join(err, p.abort(ctx, d, policy.LaunchFailed, "The launcher could not start it: "+err.Error()))
+		return s, false
+	}
+	return s, true
 }
 
 // commit does everything that has to be durable before anything is started, in this order: the record is ours, the

@@ -29,7 +29,7 @@ type Order struct {
 	Run    string  // the replacement's run id where the engine makes it (Held)
 }
 
-// Launcher starts the one replacement. It must not try twice.
+// Launcher starts the one replacement. It must not try twice, and may be asked for several lineages at once.
 type Launcher interface {
 	// Mode is how a replacement is kept from running too early.
 	Mode() Mode

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/mulligan-dev/mulligan/ledger"
@@ -56,7 +57,8 @@ func (h *Healer) Pass(ctx context.Context, s Scope) (Result, error) { return h.p
 func (h *Healer) passOver(ctx context.Context, s Scope, full bool) (Result, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p := &pass{h: h, scope: s, now: h.cfg.Now(), seenRoots: map[string]witness.Observation{}, touched: map[ledger.Key]bool{}}
+	p := &pass{h: h, scope: s, now: h.cfg.Now(), seenRoots: map[string]witness.Observation{}, touched: map[ledger.Key]bool{},
+		heard: map[string]bool{}, rang: map[string]bool{}}
 	defer p.unlock()
 	if err := p.run(ctx, full); err != nil {
 		return p.result, err
@@ -71,14 +73,15 @@ type pass struct {
 	now   stamp.Time
 	state storm.State
 
-	bells     []doorbell.Item
-	rang      map[string]bool // runs that have a doorbell
+	heard     map[string]bool // doorbells that were read
+	rang      map[string]bool // runs that have one
 	deaths    []*death
 	seenRoots map[string]witness.Observation // by root place
 	rows      []journal.Row
 	read      bool // rows were read
 	release   func() error
 
+	mu      sync.Mutex          // guards the maps while launches go on side by side
 	touched map[ledger.Key]bool // records that changed, for notices and reports
 	result  Result
 }
@@ -93,19 +96,17 @@ func (p *pass) run(ctx context.Context, full bool) error {
 	if err != nil {
 		return err
 	}
-	if err := p.answerBells(ctx); err != nil {
+	bells, err := p.listen(ctx)
+	if err != nil {
 		return err
 	}
 	p.settle(ctx)
 	if held != "" {
 		p.result.Held = held
-		err := p.showHeld(ctx, held)
+		err := p.showHeld(ctx, bells, held)
 		return errors.Join(err, p.tell(ctx))
 	}
-	p.collect(ctx)
-	for _, d := range p.deaths {
-		p.early(ctx, d)
-	}
+	p.collect(ctx, bells)
 	p.late(ctx)
 	err = p.label(ctx)
 	p.unlock() // the handshakes are over
@@ -118,25 +119,28 @@ func (p *pass) run(ctx context.Context, full bool) error {
 	return errors.Join(err, p.tell(ctx))
 }
 
-// answerBells reads the doorbells, once for the pass.
-func (p *pass) answerBells(ctx context.Context) error {
+// listen returns the doorbells that have rung since the pass last asked.
+func (p *pass) listen(ctx context.Context) ([]doorbell.Item, error) {
 	items, err := p.h.cfg.Stores.Doorbells.Pending(ctx)
 	if err != nil {
-		return fmt.Errorf("look at the doorbells: %w", err)
+		return nil, fmt.Errorf("look at the doorbells: %w", err)
 	}
-	p.rang = map[string]bool{}
+	var rang []doorbell.Item
 	for _, it := range items {
 		switch {
+		case p.heard[it.ID]:
+			continue
 		case it.Err != nil:
 			p.result.Outcomes = append(p.result.Outcomes, Outcome{Error: fmt.Sprintf("doorbell %s: %v", it.ID, it.Err)})
 		case p.rang[it.Note.Run]:
 			p.remove(ctx, it.ID) // the same death, rung twice
 		default:
 			p.rang[it.Note.Run] = true
-			p.bells = append(p.bells, it)
+			rang = append(rang, it)
 		}
+		p.heard[it.ID] = true
 	}
-	return nil
+	return rang, nil
 }
 
 // readLedger reads every record; one that cannot be read is an outcome of its own and keeps its lineage.
@@ -197,7 +201,19 @@ func (p *pass) due(t stamp.Time) {
 	}
 }
 
-func (p *pass) saw(rec ledger.Record) { p.h.seen[rec.Key] = rec }
+// saw remembers a record as it was read or written.
+func (p *pass) saw(rec ledger.Record) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.h.seen[rec.Key] = rec
+}
+
+// touch notes that a record changed.
+func (p *pass) touch(k ledger.Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.touched[k] = true
+}
 
 func (p *pass) unlock() {
 	if p.release == nil {

@@ -106,7 +106,7 @@ func (p *pass) settleLaunching(ctx context.Context, rec ledger.Record) error {
 		return fmt.Errorf("settle the launch of %s: %w", rec.Key, err)
 	}
 	p.saw(next)
-	p.touched[next.Key] = true
+	p.touch(next.Key)
 	if next.State == ledger.Launching {
 		p.due(next.Owner.Until)
 	}
@@ -140,6 +140,6 @@ func (p *pass) settleRecord(ctx context.Context, k ledger.Key, e ledger.Event, c
 		return fmt.Errorf("settle %s: %w", k, err)
 	}
 	p.saw(rec)
-	p.touched[k] = true
+	p.touch(k)
 	return nil
 }
