@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/mulligan-dev/mulligan/ledger"
 )
 
 // The test binary plays every part that is a process of its own; roleVar says which.
@@ -120,10 +118,7 @@ func runner() int {
 		return 125
 	}
 	defer w.home.Close()
-	var o struct {
-		Key    ledger.Key
-		Launch string
-	}
+	var o order
 	if err := json.Unmarshal([]byte(os.Args[1]), &o); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 125

@@ -47,6 +47,12 @@ func wire(state, root string) (*wired, error) {
 	return w, err
 }
 
+// order is what a runner is told.
+type order struct {
+	Key    ledger.Key
+	Launch string
+}
+
 // planner probes two modules, or stands for a probe that costs nothing.
 type planner struct{ interpreter, root string }
 
@@ -69,7 +75,9 @@ type engine struct {
 	n    int
 }
 
-func newEngine(tb testing.TB, repo *require.Repo, prober probe.Prober, interpreter string) *engine {
+// newEngine wires one. With inHost the host runs what is put back itself, as an orchestrator does; otherwise each
+// replacement gets a runner process, as the command line does it.
+func newEngine(tb testing.TB, repo *require.Repo, prober probe.Prober, interpreter string, inHost bool) *engine {
 	tb.Helper()
 	dir := tb.TempDir()
 	w, err := wire(filepath.Join(dir, "state"), repo.Dir)
@@ -84,26 +92,28 @@ func newEngine(tb testing.TB, repo *require.Repo, prober probe.Prober, interpret
 	if err != nil {
 		tb.Fatal(err)
 	}
-	env := append(os.Environ(), roleVar+"=runner", stateVar+"="+w.home.Dir(), rootVar+"="+repo.Dir)
+	ctx, stop := context.WithCancel(context.Background())
+	var launcher restart.Launcher = w.runs.Launcher(ctx)
+	if !inHost {
+		launcher = &process.RunnerLauncher{Log: filepath.Join(dir, "runner.log"),
+			Env: append(os.Environ(), roleVar+"=runner", stateVar+"="+w.home.Dir(), rootVar+"="+repo.Dir),
+			Command: func(o restart.Order) []string {
+				b, err := json.Marshal(order{o.Key, o.Launch})
+				if err != nil {
+					panic(err)
+				}
+				return []string{self, string(b)}
+			}}
+	}
 	healer, err := restart.New(restart.Config{
 		Stores: w.home.Stores(), Classifier: judge, Sources: w.sources,
 		Runtimes: map[string]restart.Runtime{"python": {Modules: python.New(), Planner: planner{interpreter, repo.Dir}, Prober: prober}},
-		Launcher: &process.RunnerLauncher{Env: env, Log: filepath.Join(dir, "runner.log"), Command: func(o restart.Order) []string {
-			b, err := json.Marshal(struct {
-				Key    ledger.Key
-				Launch string
-			}{o.Key, o.Launch})
-			if err != nil {
-				panic(err)
-			}
-			return []string{self, string(b)}
-		}},
+		Launcher: launcher,
 		Settings: restart.Settings{Quiescence: -1, StormPerEpisode: 1 << 20, StormPer30m: 1 << 20},
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- healer.Run(ctx) }()
 	tb.Cleanup(func() {

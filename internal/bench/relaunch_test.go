@@ -74,7 +74,7 @@ func compare(b *testing.B, ours, base func() time.Duration) {
 // tree gets a new commit each time, since what is known of one that was seen before is not read again.
 func BenchmarkRelaunch(b *testing.B) {
 	repo := tree(b)
-	e, base := newEngine(b, repo, freeProber{}, ""), newBare(b, repo, nil)
+	e, base := newEngine(b, repo, freeProber{}, "", false), newBare(b, repo, nil)
 	compare(b, func() time.Duration {
 		fresh(repo)
 		return back(b, repo, func() ([]string, string) { return e.start(1) })
@@ -92,7 +92,7 @@ func BenchmarkRelaunchProbed(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	e := newEngine(b, repo, prober, interpreter)
+	e := newEngine(b, repo, prober, interpreter, false)
 	base := newBare(b, repo, []string{interpreter, "-c",
 		"import sys; sys.path.insert(0, " + quote(repo.Dir) + "); import acme.agent, acme.wire"})
 	compare(b, func() time.Duration {
@@ -107,18 +107,25 @@ func BenchmarkRelaunchProbed(b *testing.B) {
 // BenchmarkFiveAgents is P18: five agents that one update broke, against one. The measure is the time until the last is
 // back.
 func BenchmarkFiveAgents(b *testing.B) {
-	interpreter := python3(b)
-	repo := tree(b)
-	prober, err := process.NewPython(process.PythonConfig{})
-	if err != nil {
-		b.Fatal(err)
+	for _, in := range []struct {
+		name   string
+		inHost bool
+	}{{"host", true}, {"runners", false}} {
+		b.Run(in.name, func(b *testing.B) {
+			interpreter := python3(b)
+			repo := tree(b)
+			prober, err := process.NewPython(process.PythonConfig{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			e := newEngine(b, repo, prober, interpreter, in.inHost)
+			of := func(n int) time.Duration {
+				fresh(repo)
+				return back(b, repo, func() ([]string, string) { return e.start(n) })
+			}
+			compare(b, func() time.Duration { return of(5) }, func() time.Duration { return of(1) })
+		})
 	}
-	e := newEngine(b, repo, prober, interpreter)
-	of := func(n int) time.Duration {
-		fresh(repo)
-		return back(b, repo, func() ([]string, string) { return e.start(n) })
-	}
-	compare(b, func() time.Duration { return of(5) }, func() time.Duration { return of(1) })
 }
 
 // back is the time from the death to the last replacement's first instruction, after an update.
