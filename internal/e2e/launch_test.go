@@ -237,3 +237,33 @@ func TestLateBind(t *testing.T) {
 	}
 	scout.byHand()
 }
+
+// TestLaunchThatComesToNothing: a runner that ends before the gate is found at once, not after the lease; one that
+// cannot be started is no launch. Both spent the do-over, so they are told and not tried again.
+func TestLaunchThatComesToNothing(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]string{"false": "launch_aborted", "/no/such/program": "launch_failed"} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, options{launcher: func(*parts) restart.Launcher {
+				return &process.RunnerLauncher{Command: func(restart.Order) []string { return []string{command} }, Env: []string{"PATH=" + os.Getenv("PATH")}}
+			}})
+			scout := w.after("scout", "count:starts", "wait:update", "encode")
+			w.until("the launch to be given up", func() bool {
+				// A launcher that fails is also an error of the pass.
+				if _, err := w.healer.Pass(w.ctx, everything); err != nil {
+					t.Fatal(err)
+				}
+				return w.record(scout) != nil && w.record(scout).State.Final()
+			})
+			w.wantStands(scout, "settled_failed "+want)
+			w.wantLoud(want)
+			for range 3 {
+				w.pass()
+			}
+			if w.times("starts") != 1 || w.bells() != 0 || w.rows.Toasts() != 1 {
+				t.Errorf("%d starts, %d doorbells, %d toasts", w.times("starts"), w.bells(), w.rows.Toasts())
+			}
+		})
+	}
+}
