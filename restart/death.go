@@ -179,7 +179,6 @@ func (p *pass) fromRecord(ctx context.Context, rec ledger.Record) *death {
 // judge fills in everything that rules 1 to 8 rest on.
 func (p *pass) judge(ctx context.Context, d *death) error {
 	f := &d.facts
-	f.Workspace = first(d.run.Workspaces)
 	f.Marking, f.Silenced = d.run.Recipe.Marking, d.note.Silenced || d.run.Silenced
 	f.Replacement = d.run.Launch != ""
 	if d.run.Intent != nil {
@@ -260,7 +259,7 @@ func (d *death) record() ledger.Facts {
 		Death: ledger.Death{
 			Run: d.run.ID, Name: d.run.Name, At: d.note.At, Booted: d.run.Started, Phase: string(d.facts.Phase),
 			Exit: d.note.Exit.Code, Signal: d.note.Exit.Signal, Silenced: d.facts.Silenced,
-			Workspace: d.facts.Workspace, Log: d.run.Log,
+			Workspace: first(d.run.Workspaces), Log: d.run.Log,
 		},
 		Signature: ledger.Signature{
 			Family: string(sig.Family), Reason: string(sig.Reason), Exception: sig.Exception, Module: sig.Module,

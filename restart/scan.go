@@ -77,7 +77,7 @@ func (p *pass) replay(ctx context.Context, r run.Run) (Past, error) {
 	d := &death{run: r, note: doorbell.Note{Run: r.ID, At: r.Ended.At, Exit: r.Ended.Exit, Cause: r.Ended.Cause, Phase: r.Phase,
 		Identities: r.Ended.Identities, Silenced: r.Silenced, Text: p.text(ctx, r)}}
 	f := &d.facts
-	f.Phase, f.Marking, f.Silenced, f.Workspace = r.Phase, r.Recipe.Marking, r.Silenced, first(r.Workspaces)
+	f.Phase, f.Marking, f.Silenced = r.Phase, r.Recipe.Marking, r.Silenced
 	f.Replacement, f.Seen = r.Launch != "", true
 	if r.Intent != nil {
 		f.Intent = r.Intent.Kind

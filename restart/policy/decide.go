@@ -46,7 +46,7 @@ func early(f Facts) Decision {
 			Text: "It broke while a person's answer was involved. Nothing is started without you."}
 	case f.Phase.AfterWork():
 		return Decision{Verdict: Notify, Rule: 8, Code: PostProvider, Written: Record, Loud: true,
-			Text: postProvider(f)}
+			Text: "It broke after its model turn began, so that a restart could repeat work."}
 	case !f.Phase.BeforeWork():
 		return Decision{Verdict: Ask, Rule: 7, Code: PhaseUnknown, Written: Record, Loud: true, Text: unknownPhase(f)}
 	}
@@ -179,14 +179,6 @@ func absent(f Facts) Decision {
 	}
 	return Decision{Verdict: Decline, Code: HealerAbsent, Written: Record, Loud: true,
 		Text: fmt.Sprintf("No healer was there when it died %s ago. Start it by hand if it is still wanted.", stamp.Short(f.Age))}
-}
-
-func postProvider(f Facts) string {
-	text := "It broke after its model turn began, so that a restart could repeat work."
-	if f.Workspace != "" {
-		text += " Its workspace is kept: " + f.Workspace
-	}
-	return text
 }
 
 func unknownPhase(f Facts) string {

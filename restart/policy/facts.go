@@ -25,8 +25,7 @@ type Facts struct {
 	// Marking says how the phase is known, for the question about an unknown one.
 	Marking run.Marking
 	// Silenced is set when the run's own failure notice was held back for the healer.
-	Silenced  bool
-	Workspace string
+	Silenced bool
 	// Roots are the names of the run's roots whose runtime has a prober.
 	Probeable []string
 

@@ -22,7 +22,6 @@ func broken() policy.Facts {
 		Signature: classify.Verdict{Disposition: classify.Skew, Family: classify.TornImport, Exception: "ImportError"},
 		Phase:     run.Booting,
 		Probeable: []string{"acme"},
-		Workspace: "/ws/scout",
 		Age:       time.Minute,
 		Seen:      true,
 	}
