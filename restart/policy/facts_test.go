@@ -85,7 +85,7 @@ var rows = []row{
 	{name: "phase unknown", make: func(f *policy.Facts) { f.Phase = run.UnknownPhase }, field: "phase",
 		rule: 7, verdict: policy.Ask, code: "phase_unknown", written: policy.Record, loud: true, says: "--idempotent"},
 	{name: "after the model turn began", make: func(f *policy.Facts) { f.Phase = run.ProviderRunning }, field: "phase",
-		rule: 8, verdict: policy.Notify, code: "notify_post_provider", written: policy.Record, loud: true, says: "/ws/scout"},
+		rule: 8, verdict: policy.Notify, code: "notify_post_provider", written: policy.Record, loud: true, says: "could repeat work"},
 
 	{name: "not quiet", make: func(f *policy.Facts) { f.Quiet = &quiet.Result{Why: "update 7 is under way"} }, field: "quiet",
 		rule: 9, verdict: policy.Defer, code: "not_quiet", written: policy.Record, says: "update 7 is under way"},
