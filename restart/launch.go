@@ -183,8 +183,14 @@ func (p *pass) handshake(ctx context.Context, d *death, s Started) error {
 	}
 }
 
-// abort settles a launch that never bound. A replacement that was faster keeps it.
+// abort settles a launch that never bound. A replacement that was faster keeps it; a person who was faster, and so took
+// the name from under the launch, is the reason and no failure.
 func (p *pass) abort(ctx context.Context, d *death, code, note string) error {
+	if err := p.recheck(ctx, d); err == nil {
+		if dec := policy.Decide(d.facts, p.limits()); dec.Verdict == policy.Skip {
+			code, note = dec.Code, dec.Text
+		}
+	}
 	rec, err := p.update(ctx, d.rec.Key, func(cur ledger.Record, now stamp.Time) (ledger.Record, error) {
 		if cur.State != ledger.Launching {
 			return cur, nil
@@ -206,7 +212,7 @@ func (p *pass) abort(ctx context.Context, d *death, code, note string) error {
 	}
 	d.rec = &rec
 	if rec.State == ledger.SettledFailed && rec.Reason == code {
-		d.decision = policy.Decision{Verdict: policy.Settle, Code: code, Text: note, Loud: true}
+		d.decision = policy.Decision{Verdict: policy.Settle, Code: code, Text: note, Loud: loud(rec) != ""}
 	}
 	return nil
 }
