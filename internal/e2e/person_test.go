@@ -141,8 +141,8 @@ func TestStartByHandDuringAPass(t *testing.T) {
 	for moment, want := range map[string]string{
 		"after the claim":        "declined manual_relaunch",
 		"while it is deferred":   "declined manual_relaunch",
-		"with the slot reserved": "settled_failed launch_aborted",
-		"with the launch begun":  "settled_failed launch_aborted",
+		"with the slot reserved": "settled_failed manual_relaunch",
+		"with the launch begun":  "settled_failed manual_relaunch",
 	} {
 		t.Run(moment, func(t *testing.T) {
 			t.Parallel()
@@ -170,6 +170,7 @@ func TestStartByHandDuringAPass(t *testing.T) {
 			w.clock.forward(hourAndMore) // the tree has rested: the next pass goes all the way
 			w.passUntil("a decision", func() bool { return w.record(scout) != nil && w.record(scout).State.Final() })
 			w.wantStands(scout, want)
+			w.wantLoud()
 			if w.times("starts") != 1 || w.times("worked") != 0 {
 				t.Errorf("the dead run's program was started %d times, want once", w.times("starts"))
 			}
