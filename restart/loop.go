@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -14,8 +15,11 @@ func (h *Healer) Run(ctx context.Context) error {
 	wake := make(chan struct{}, 1)
 	watching := make(chan error, 1)
 	watch, stop := context.WithCancel(ctx)
+	var watcher sync.WaitGroup
+	watcher.Go(func() { watching <- h.cfg.Stores.Doorbells.Watch(watch, wake) })
+	// Nothing of the loop is left when Run returns, so that a host may close its stores then.
+	defer watcher.Wait()
 	defer stop()
-	go func() { watching <- h.cfg.Stores.Doorbells.Watch(watch, wake) }()
 
 	tick := time.NewTicker(h.set.Tick)
 	defer tick.Stop()
