@@ -144,14 +144,17 @@ func (l *deafLauncher) Preflight(context.Context, restart.Order) (p preflight) {
 
 func (l *deafLauncher) Launch(_ context.Context, o restart.Order) (restart.Started, error) {
 	l.order <- o
-	go l.w.hurry(o.Key, l.after)
+	l.w.agents.Go(func() { l.w.hurry(o.Key, l.after) })
 	return restart.Started{}, nil
 }
 
 // hurry lets the time pass until a lineage's record is closed.
 func (w *world) hurry(k ledger.Key, after <-chan struct{}) {
 	if after != nil {
-		<-after
+		select {
+		case <-after:
+		case <-w.ctx.Done():
+		}
 	}
 	for w.ctx.Err() == nil {
 		rec, err := w.home.Ledger().Get(w.ctx, k)
