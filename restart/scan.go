@@ -35,7 +35,7 @@ func (h *Healer) Scan(ctx context.Context, since time.Duration, limit int) ([]Pa
 	dry := h.DryRun()
 	p := &pass{h: dry, now: h.cfg.Now(), seenRoots: map[string]witness.Observation{}, touched: map[ledger.Key]bool{}}
 	var dead []run.Run
-	var out []Past
+	out := []Past{}
 	for r, err := range h.cfg.Stores.Runs.List(ctx) {
 		if err != nil {
 			out = append(out, Past{Outcome: Outcome{Error: err.Error()}})
