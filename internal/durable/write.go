@@ -28,12 +28,9 @@ type Creator struct {
 }
 
 // NewCreator is a Creator for a folder. id tells this process from all others that create in it; it becomes part of the
-// names of temporary files where the file system has no unnamed ones.
-func NewCreator(d Dir, id string) *Creator {
-	c := &Creator{dir: d, pid: id}
-	c.fill()
-	return c
-}
+// names of temporary files where the file system has no unnamed ones. It opens nothing yet: a process that creates no
+// file should not pay for the spare.
+func NewCreator(d Dir, id string) *Creator { return &Creator{dir: d, pid: id} }
 
 // Close releases the spare file. No call may be under way.
 func (c *Creator) Close() error {
