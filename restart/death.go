@@ -26,7 +26,9 @@ type death struct {
 
 	facts    policy.Facts
 	decision policy.Decision
-	launch   string // the launch id, once a slot was asked for
+	id       string // the launch id, once a slot is asked for
+	launch   string // the same, once the launch is begun
+	episode  string // what the launch will belong to
 	err      error
 }
 

@@ -19,14 +19,21 @@ import (
 // launchAtOnce bounds the launches that go on side by side.
 const launchAtOnce = 8
 
-// launch relaunches what passed every rule, side by side, since most of it is waiting for the disk and for the
-// handshakes. A run that waits for another is begun after that one.
+// launch relaunches what passed every rule: the records are made ours, the breaker gives slots for all of them in one
+// step, and then each goes its way side by side, since most of that is waiting for the disk and for the handshakes. A run
+// that waits for another is begun after that one.
 func (p *pass) launch(ctx context.Context, ds []*death) {
+	ds = slices.DeleteFunc(ds, func(d *death) bool {
+		ready, err := p.prepare(ctx, d)
+		d.err = err
+		return !ready || err != nil
+	})
+	ds = p.reserve(ctx, ds)
 	begun := make([]chan struct{}, len(ds))
 	for i := range ds {
 		begun[i] = make(chan struct{})
 	}
-	slots := make(chan struct{}, launchAtOnce)
+	turns := make(chan struct{}, launchAtOnce)
 	var wg sync.WaitGroup
 	for i, d := range ds {
 		wg.Go(func() {
@@ -36,15 +43,58 @@ func (p *pass) launch(ctx context.Context, ds []*death) {
 					<-begun[j]
 				}
 			}
-			slots <- struct{}{}
-			defer func() { <-slots }()
+			turns <- struct{}{}
+			defer func() { <-turns }()
 			p.launchOne(ctx, d, begun[i])
 		})
 	}
 	wg.Wait()
 }
 
-// launchOne takes one death from the claim to the handshake. begun is closed as soon as the launcher was asked.
+// prepare makes the record ours, and fixes the launch id and the episode.
+func (p *pass) prepare(ctx context.Context, d *death) (ready bool, err error) {
+	if d.rec.State == ledger.Deferred {
+		if err := p.claim(ctx, d); err != nil || d.decision.Verdict == policy.Skip {
+			return false, err
+		}
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return false, fmt.Errorf("make a launch id: %w", err)
+	}
+	d.id, d.episode = id.String(), d.rec.Episode
+	if d.episode == "" {
+		d.episode = p.episode(d)
+	}
+	return true, nil
+}
+
+// reserve asks the storm breaker for a slot for each, in one durable step, and returns those that got one. A slot whose
+// launch never begins counts all the same: too high is allowed.
+func (p *pass) reserve(ctx context.Context, ds []*death) []*death {
+	if len(ds) == 0 {
+		return nil
+	}
+	_, err := p.h.cfg.Stores.Storm.UpdateState(ctx, func(cur storm.State, now stamp.Time) (storm.State, error) {
+		for _, d := range ds {
+			var tripped *storm.Pause
+			cur, tripped = storm.Reserve(cur, storm.Slot{Launch: d.id, Project: d.rec.Project, Lineage: d.rec.Lineage,
+				Episode: d.episode, At: now}, p.h.set.limits(), now)
+			d.facts.Slot = &policy.Slot{Tripped: tripped}
+		}
+		return cur, nil
+	})
+	return slices.DeleteFunc(ds, func(d *death) bool {
+		if err != nil {
+			d.err = fmt.Errorf("reserve a slot for %s: %w", d.rec.Key, err)
+			return true
+		}
+		d.decision = policy.Decide(d.facts, p.limits())
+		return d.decision.Verdict != policy.Relaunch // the breaker tripped
+	})
+}
+
+// launchOne takes one death from its slot to the handshake. begun is closed as soon as the launcher was asked.
 func (p *pass) launchOne(ctx context.Context, d *death, begun chan struct{}) {
 	started, ok := p.launchBegun(ctx, d)
 	close(begun)
@@ -75,52 +125,26 @@ func (p *pass) launchBegun(ctx context.Context, d *death) (s Started, ok bool) {
 	return s, true
 }
 
-// commit does everything that has to be durable before anything is started, in this order: the record is ours, the
-// person's intent is looked at once more, the breaker gave a slot, the evidence is on disk, the launch is begun. ready
-// is false when one of them said no; then the decision tells which.
+// commit puts the evidence on disk, looks once more at what a person may have done, and begins the launch: nothing is
+// started before all that is durable. ready is false when something said no; then the decision tells which.
 func (p *pass) commit(ctx context.Context, d *death) (ready bool, err error) {
-	if d.rec.State == ledger.Deferred {
-		if err := p.claim(ctx, d); err != nil || d.decision.Verdict == policy.Skip {
-			return false, err
-		}
-	}
-	if err := p.recheck(ctx, d); err != nil {
-		return false, err
-	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return false, fmt.Errorf("make a launch id: %w", err)
-	}
-	ep := p.episode(d)
-	if d.rec.Episode != "" {
-		ep = d.rec.Episode
-	}
-	d.facts.Slot = &policy.Slot{}
-	if d.decision = policy.Decide(d.facts, p.limits()); d.decision.Verdict != policy.Relaunch {
-		return false, nil // a person was faster: late finishes it
-	}
-	_, err = p.h.cfg.Stores.Storm.UpdateState(ctx, func(cur storm.State, now stamp.Time) (storm.State, error) {
-		next, tripped := storm.Reserve(cur, storm.Slot{Launch: id.String(), Project: d.rec.Project, Lineage: d.rec.Lineage, Episode: ep, At: now}, p.h.set.limits(), now)
-		d.facts.Slot.Tripped = tripped
-		return next, nil
-	})
-	if err != nil {
-		return false, fmt.Errorf("reserve a slot for %s: %w", d.rec.Key, err)
-	}
-	if d.decision = policy.Decide(d.facts, p.limits()); d.decision.Verdict != policy.Relaunch {
-		return false, nil // the breaker tripped
-	}
 	facts := d.record()
-	path, err := p.evidence(ctx, d, facts, ep)
+	path, err := p.evidence(ctx, d, facts, d.episode)
 	if err != nil {
 		d.decision = policy.Decision{Verdict: policy.Defer, Code: policy.EvidenceFailed, Written: policy.Record,
 			Text: "The evidence cannot be written, so nothing is started: " + err.Error()}
 		return false, fmt.Errorf("write the evidence of %s: %w", d.rec.Key, errors.Join(err, p.move(ctx, d, ledger.Defer)))
 	}
+	if err := p.recheck(ctx, d); err != nil {
+		return false, err
+	}
+	if d.decision = policy.Decide(d.facts, p.limits()); d.decision.Verdict != policy.Relaunch {
+		return false, nil // a person was faster: late finishes it
+	}
 	rec, err := p.update(ctx, d.rec.Key, func(cur ledger.Record, now stamp.Time) (ledger.Record, error) {
 		return ledger.Apply(cur, ledger.Change{
 			Event: ledger.BeginLaunch, Now: now, Actor: p.h.self, Lease: p.h.set.Lease, Reason: d.decision.Code,
-			Note: d.decision.Text, Launch: id.String(), Episode: ep, Evidence: path, Facts: &facts,
+			Note: d.decision.Text, Launch: d.id, Episode: d.episode, Evidence: path, Facts: &facts,
 		})
 	})
 	if refused(err) {
@@ -130,7 +154,7 @@ func (p *pass) commit(ctx context.Context, d *death) (ready bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("begin the launch of %s: %w", d.rec.Key, err)
 	}
-	d.launch = id.String()
+	d.launch = d.id
 	p.keep(d, rec)
 	return true, nil
 }

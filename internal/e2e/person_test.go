@@ -141,7 +141,7 @@ func TestStartByHandDuringAPass(t *testing.T) {
 	for moment, want := range map[string]string{
 		"after the claim":        "declined manual_relaunch",
 		"while it is deferred":   "declined manual_relaunch",
-		"with the slot reserved": "settled_failed manual_relaunch",
+		"with the slot reserved": "declined manual_relaunch",
 		"with the launch begun":  "settled_failed manual_relaunch",
 	} {
 		t.Run(moment, func(t *testing.T) {
