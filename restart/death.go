@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/ledger"
@@ -89,12 +90,17 @@ func (p *pass) loadAll(ctx context.Context, bells []doorbell.Item) (found []*dea
 	return found
 }
 
-// take decides what can be decided at once, in order, and keeps the rest for the late rules.
+// take decides what can be decided at once, in order, and claims the lineages of the rest for the late rules, side by
+// side.
 func (p *pass) take(ctx context.Context, found []*death) []*death {
 	found = inOrder(found)
+	var claims sync.WaitGroup
 	for _, d := range found {
-		p.early(ctx, d)
+		if p.early(ctx, d) {
+			claims.Go(func() { d.err = p.claim(ctx, d) })
+		}
 	}
+	claims.Wait()
 	p.deaths = append(p.deaths, found...)
 	return found
 }

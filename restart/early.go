@@ -14,19 +14,18 @@ import (
 
 func (p *pass) limits() policy.Limits { return policy.Limits{MaxDefer: p.h.set.MaxDefer} }
 
-// early decides what needs no look at the tree, and claims the lineages of everything else.
-func (p *pass) early(ctx context.Context, d *death) {
+// early decides what needs no look at the tree. It reports whether the death is still undecided and its lineage has to
+// be claimed.
+func (p *pass) early(ctx context.Context, d *death) (claim bool) {
 	if d.err = p.judge(ctx, d); d.err != nil {
-		return
+		return false
 	}
 	d.decision = policy.Decide(d.facts, p.limits())
 	if d.decision.Verdict == policy.Undecided {
-		if d.rec == nil || d.rec.State == ledger.Claimed {
-			d.err = p.claim(ctx, d)
-		}
-		return
+		return d.rec == nil || d.rec.State == ledger.Claimed
 	}
 	d.err = p.conclude(ctx, d)
+	return false
 }
 
 // conclude writes a decision that ends a death's way, where the table says.

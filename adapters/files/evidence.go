@@ -89,19 +89,15 @@ func (s *evidence) write(name string, m manifest, files map[string][]byte) (err 
 			_ = durable.RemoveAll(s.dir, temp)
 		}
 	}()
-	for _, n := range slices.Sorted(maps.Keys(files)) {
-		if err := durable.Stage(d, onDisk(n), files[n], nil); err != nil {
-			return err
-		}
-	}
 	b, _, err := sealed(m)
 	if err != nil {
 		return err
 	}
-	if err := durable.Stage(d, manifestName, b, nil); err != nil {
-		return err
+	all := []durable.Entry{{Name: manifestName, Content: b}}
+	for _, n := range slices.Sorted(maps.Keys(files)) {
+		all = append(all, durable.Entry{Name: onDisk(n), Content: files[n]})
 	}
-	if err := d.Sync(); err != nil {
+	if err := durable.StageAll(d, all); err != nil {
 		return err
 	}
 	if err := s.dir.Rename(temp, name); err != nil {

@@ -285,6 +285,65 @@ func Stage(d Dir, temp string, content []byte, before func(Info)) error {
 	return err
 }
 
+// Entry is one file of several.
+type Entry struct {
+	Name    string
+	Content []byte
+}
+
+// StageAll writes and flushes files into a folder that is about to be renamed. All are written before the first is
+// flushed: the file system then has them all in one of its own transactions, and the later flushes find little to do.
+func StageAll(d Dir, files []Entry) (err error) {
+	open := make([]File, 0, len(files))
+	defer func() {
+		for _, f := range open {
+			if e := f.Close(); err == nil {
+				err = e
+			}
+		}
+	}()
+	for _, e := range files {
+		f, err := d.Create(e.Name)
+		if err != nil {
+			return err
+		}
+		open = append(open, f)
+		if _, err := f.Write(e.Content); err != nil {
+			return err
+		}
+	}
+	for _, f := range open {
+		if err := f.Sync(); err != nil {
+			return err
+		}
+	}
+	return d.Sync()
+}
+
+// Leave replaces a file as a whole without flushing it: for what nobody needs any more when the machine has gone down.
+func Leave(d Dir, temp, name string, content []byte) error {
+	f, err := d.Create(temp)
+	if errors.Is(err, fs.ErrExist) {
+		if err = d.Remove(temp); err == nil {
+			f, err = d.Create(temp)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = d.Rename(temp, name)
+	}
+	if err != nil {
+		_ = d.Remove(temp)
+	}
+	return err
+}
+
 // Remove takes a name away for good. One that is gone already is no error.
 func Remove(d Dir, name string) error {
 	if err := d.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {

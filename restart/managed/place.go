@@ -7,7 +7,8 @@ import (
 	"github.com/mulligan-dev/mulligan/internal/durable"
 )
 
-// put writes a whole file below a folder that is there.
+// put writes a whole file below a folder that is there. It is not flushed: phase marks and the text of an end that was
+// rung are of no use after the machine has gone down, and a mark that cannot be read counts as unknown.
 func put(path string, content []byte) (err error) {
 	d, err := durable.System{}.Open(filepath.Dir(path))
 	if err != nil {
@@ -15,7 +16,7 @@ func put(path string, content []byte) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	name := filepath.Base(path)
-	return durable.Replace(d, name+".new", name, content, nil)
+	return durable.Leave(d, name+".new", name, content)
 }
 
 // appendLine adds a line to a file that is there, in one write. It survives the process, which is all that a phase mark
