@@ -30,6 +30,7 @@ type death struct {
 	id       string // the launch id, once a slot is asked for
 	launch   string // the same, once the launch is begun
 	episode  string // what the launch will belong to
+	filing   *filing
 	err      error
 }
 

@@ -8,42 +8,80 @@ import (
 
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/restart/policy"
 	"github.com/mulligan-dev/mulligan/witness"
 	"github.com/mulligan-dev/mulligan/witness/journal"
 )
 
-// dossier is the machine-readable part of the evidence: everything that the decision rested on.
+// dossier is the machine-readable part of the evidence: everything that the decision rested on, but for the outcome of
+// the probe, which comes later and stands in the record.
 type dossier struct {
-	Schema     int                `json:"schema"`
-	Key        ledger.Key         `json:"key"`
-	Episode    string             `json:"episode"`
-	Decided    stamp.Time         `json:"decided"`
-	Verdict    string             `json:"verdict"`
-	Code       string             `json:"code"`
-	Text       string             `json:"text"`
-	Facts      ledger.Facts       `json:"facts"`
-	Boot       []witness.Identity `json:"boot_identities"`
-	Death      []witness.Identity `json:"death_identities"`
-	Now        []witness.Identity `json:"identities_now"`
-	Witnesses  witness.Findings   `json:"witnesses"`
-	Updates    []journal.Row      `json:"updates,omitempty"`
-	Recipe     []string           `json:"command"`
-	RecipeDir  string             `json:"folder"`
-	Quiet      string             `json:"quiet,omitempty"`
-	ProbeSaid  string             `json:"probe_said,omitempty"`
-	Supersedes string             `json:"run"`
+	Schema    int                `json:"schema"`
+	Key       ledger.Key         `json:"key"`
+	Run       string             `json:"run"`
+	Episode   string             `json:"episode"`
+	Found     stamp.Time         `json:"found"`
+	Verdict   string             `json:"verdict"`
+	Condition string             `json:"condition"`
+	Facts     ledger.Facts       `json:"facts"`
+	Boot      []witness.Identity `json:"boot_identities"`
+	Death     []witness.Identity `json:"death_identities"`
+	Now       []witness.Identity `json:"identities_now"`
+	Witnesses witness.Findings   `json:"witnesses"`
+	Updates   []journal.Row      `json:"updates,omitempty"`
+	Recipe    []string           `json:"command"`
+	RecipeDir string             `json:"folder"`
 }
 
 // logKept bounds the end of the run's log that is kept beside the failure text.
 const logKept = 16 << 10
 
-// evidence puts on disk what the launch is based on. A lineage that has evidence already keeps it: an earlier try got
-// as far as this.
-func (p *pass) evidence(ctx context.Context, d *death, f ledger.Facts, ep string) (string, error) {
+// filing is evidence on its way to the disk.
+type filing struct {
+	done chan struct{}
+	path string
+	err  error
+}
+
+// file begins to put on disk what a launch of d would be based on. It goes on beside the probe, which takes longer: what
+// it costs is then nothing.
+func (p *pass) file(ctx context.Context, d *death) {
+	if d.filing != nil {
+		return
+	}
+	f := &filing{done: make(chan struct{})}
+	d.filing = f
+	files, err := p.evidence(d)
+	if err != nil {
+		f.err = err
+		close(f.done)
+		return
+	}
+	go func() {
+		defer close(f.done)
+		f.path, f.err = p.h.cfg.Stores.Evidence.Put(ctx, d.run.Key(), files)
+		if errors.Is(f.err, ledger.ErrExists) && f.path != "" {
+			f.err = nil // an earlier try got as far as this
+		}
+	}()
+}
+
+// filed waits until the evidence is on disk, and is where it lies.
+func (p *pass) filed(ctx context.Context, d *death) (string, error) {
+	p.file(ctx, d)
+	<-d.filing.done
+	return d.filing.path, d.filing.err
+}
+
+// evidence are the files about one death.
+func (p *pass) evidence(d *death) (map[string][]byte, error) {
+	if d.episode = d.rec.Episode; d.episode == "" {
+		d.episode = p.episode(d)
+	}
 	doc := dossier{
-		Schema: 1, Key: d.run.Key(), Episode: ep, Decided: p.now, Verdict: string(d.decision.Verdict), Code: d.decision.Code,
-		Text: d.decision.Text, Facts: f, Boot: d.run.Boot, Death: d.note.Identities, Recipe: d.run.Recipe.Command,
-		RecipeDir: d.run.Recipe.Dir, Quiet: d.facts.Quiet.Why, Supersedes: d.run.ID, Witnesses: *d.facts.Witnesses,
+		Schema: 1, Key: d.run.Key(), Run: d.run.ID, Episode: d.episode, Found: p.now, Verdict: string(policy.Relaunch),
+		Condition: "the present tree loads", Facts: d.record(), Boot: d.run.Boot, Death: d.note.Identities,
+		Recipe: d.run.Recipe.Command, RecipeDir: d.run.Recipe.Dir, Witnesses: *d.facts.Witnesses,
 	}
 	for _, r := range d.involved() {
 		if o, ok := p.looked(r); ok {
@@ -55,20 +93,13 @@ func (p *pass) evidence(ctx context.Context, d *death, f ledger.Facts, ep string
 			doc.Updates = append(doc.Updates, row)
 		}
 	}
-	if r := d.facts.Probe.Result; r != nil {
-		doc.ProbeSaid = r.Detail
-	}
 	b, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
-		return "", fmt.Errorf("write down what was found: %w", err)
+		return nil, fmt.Errorf("write down what was found: %w", err)
 	}
 	files := map[string][]byte{"facts.json": append(b, '\n'), "failure.txt": d.note.Text}
 	if log := logTail(d.run.Log, logKept); len(log) > 0 {
 		files["log.txt"] = log
 	}
-	path, err := p.h.cfg.Stores.Evidence.Put(ctx, d.run.Key(), files)
-	if errors.Is(err, ledger.ErrExists) && path != "" {
-		return path, nil
-	}
-	return path, err
+	return files, nil
 }

@@ -28,6 +28,9 @@ func (p *pass) late(ctx context.Context) {
 	}
 	// While the probe runs others may ring; they are answered from its result, or by a probe of their own.
 	for waiting := p.needing(open, policy.NeedProbe); len(waiting) > 0; waiting = p.needing(open, policy.NeedProbe) {
+		for _, d := range waiting {
+			p.file(ctx, d)
+		}
 		p.probe(ctx, waiting)
 		for _, d := range waiting {
 			if d.err == nil {
@@ -42,6 +45,9 @@ func (p *pass) late(ctx context.Context) {
 	}
 	p.launch(ctx, inOrder(p.needing(open, policy.NeedSlot)))
 	for _, d := range open {
+		if d.filing != nil {
+			<-d.filing.done
+		}
 		if d.err == nil && d.decision.Need == policy.NeedNothing && d.launch == "" {
 			d.err = p.finish(ctx, d)
 		}

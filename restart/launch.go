@@ -51,7 +51,7 @@ func (p *pass) launch(ctx context.Context, ds []*death) {
 	wg.Wait()
 }
 
-// prepare makes the record ours, and fixes the launch id and the episode.
+// prepare makes the record ours, fixes the launch id and the episode, and has the evidence on its way.
 func (p *pass) prepare(ctx context.Context, d *death) (ready bool, err error) {
 	if d.rec.State == ledger.Deferred {
 		if err := p.claim(ctx, d); err != nil || d.decision.Verdict == policy.Skip {
@@ -62,10 +62,8 @@ func (p *pass) prepare(ctx context.Context, d *death) (ready bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("make a launch id: %w", err)
 	}
-	d.id, d.episode = id.String(), d.rec.Episode
-	if d.episode == "" {
-		d.episode = p.episode(d)
-	}
+	d.id = id.String()
+	p.file(ctx, d)
 	return true, nil
 }
 
@@ -129,7 +127,7 @@ func (p *pass) launchBegun(ctx context.Context, d *death) (s Started, ok bool) {
 // started before all that is durable. ready is false when something said no; then the decision tells which.
 func (p *pass) commit(ctx context.Context, d *death) (ready bool, err error) {
 	facts := d.record()
-	path, err := p.evidence(ctx, d, facts, d.episode)
+	path, err := p.filed(ctx, d)
 	if err != nil {
 		d.decision = policy.Decision{Verdict: policy.Defer, Code: policy.EvidenceFailed, Written: policy.Record,
 			Text: "The evidence cannot be written, so nothing is started: " + err.Error()}

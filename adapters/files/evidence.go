@@ -79,7 +79,7 @@ func (s *evidence) write(name string, m manifest, files map[string][]byte) (err 
 	if err := durable.RemoveAll(s.dir, temp); err != nil {
 		return err
 	}
-	d, err := s.dir.Sub(temp)
+	d, err := s.dir.Make(temp)
 	if err != nil {
 		return err
 	}

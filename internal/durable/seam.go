@@ -58,6 +58,9 @@ type Dir interface {
 	Rename(from, to string) error
 	// Exchange gives each of two files the other's name, as one step; errors.ErrUnsupported where that cannot be done.
 	Exchange(a, b string) error
+	// Make makes a new folder, private to the user, without flushing that it is there: for one that is renamed when it is
+	// full.
+	Make(name string) (Dir, error)
 	// Remove takes away a file's name, or an empty folder.
 	Remove(name string) error
 	// Sync makes the names in the folder durable.

@@ -152,6 +152,20 @@ func (d *sysDir) Sub(name string) (Dir, error) {
 	return &sysDir{fd: fd, path: filepath.Join(d.path, name)}, nil
 }
 
+func (d *sysDir) Make(name string) (Dir, error) {
+	if err := d.check("make folder", name); err != nil {
+		return nil, err
+	}
+	if err := retry(func() error { return unix.Mkdirat(d.fd, name, dirMode) }); err != nil {
+		return nil, d.fail("make folder", name, err)
+	}
+	fd, err := openat(d.fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, d.fail("open folder", name, explain(err))
+	}
+	return &sysDir{fd: fd, path: filepath.Join(d.path, name)}, nil
+}
+
 func (d *sysDir) Stat(name string) (Info, error) {
 	if err := d.check("stat", name); err != nil {
 		return Info{}, err
