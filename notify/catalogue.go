@@ -75,6 +75,7 @@ func decisions() []entry {
 		{"probe_pending", Low, "The new code has not been tried yet", "The run is put back once a trial shows that the new code loads."},
 		{"probe_failed", Medium, "The new code does not load", "A trial of the new code did not load. It is tried again once the code changes."},
 		{"supervised", High, "Something else restarts it", "The run's own supervisor restarts it. Two restarters never share a run."},
+		{"program_missing", Medium, "Its program is not there now", "The program or its folder is missing. The run is put back once it is there again."},
 		{"deferred_expired", High, "Waited too long", "The run waited for its one restart until the time for that was over. It is left to a person."},
 		{"healer_absent", High, "Nobody was there in time", "The healer first saw this death when it was older than a restart may be. It is left to a person."},
 		{"clock_jump", High, "The clock jumped", "The clock ran backwards between the start and the end of the run, so nothing can be proven about the time between."},

@@ -121,7 +121,7 @@ var Layers = []Layer{
 	{Packages: []string{"internal/require"}},
 	{Packages: []string{"internal/gittest"}, May: []string{"internal/require"}},
 	{Packages: []string{"internal/arch"}},
-	{Packages: []string{"internal/e2e", "internal/bench"}},
+	{Packages: []string{"internal/e2e", "internal/bench/..."}},
 	{Packages: []string{"internal/scenarios"}, May: slices.Concat(public, suites, []string{"adapters/...",
 		"restart/restarttest"})},
 	{Packages: []string{"internal/tools/..."}, Own: true},

@@ -3,24 +3,21 @@ package bench
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // The test binary plays every part that is a process of its own; roleVar says which.
 const (
 	roleVar  = "BENCH_ROLE"
-	beatVar  = "BENCH_BEAT" // the file to which an agent writes when it began and ended
-	goVar    = "BENCH_GO"   // the file that lets a first life die
+	agentVar = "BENCH_AGENT" // the command line of the bare runner's program
 	stateVar = "BENCH_STATE"
 	rootVar  = "BENCH_ROOT"
 )
@@ -28,27 +25,17 @@ const (
 // TestMain runs the part that this process plays, or the tests.
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleVar) {
-	case "agent":
-		os.Exit(agent())
 	case "runner":
 		os.Exit(runner())
 	case "bare-runner":
 		os.Exit(bareRunner())
 	}
-	os.Exit(m.Run())
-}
-
-// clock is the time that processes can compare.
-func clock() int64 {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		panic(err)
+	code := m.Run()
+	if built {
+		os.RemoveAll(filepath.Dir(beatProgram()))
 	}
-	return ts.Nano()
+	os.Exit(code)
 }
-
-// born is taken as early as a Go program can.
-var born = clock()
 
 // traceback is what an agent leaves when the tree was changed underneath it.
 const traceback = `Traceback (most recent call last):
@@ -57,30 +44,26 @@ const traceback = `Traceback (most recent call last):
 ImportError: cannot import name 'Frame' from 'acme.wire' (%[1]s/acme/wire.py)
 `
 
-// agent is the program: its first life waits and dies, its second ends well.
-func agent() int {
-	beat := os.Getenv(beatVar)
-	f, err := os.OpenFile(beat, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		return 3
-	}
-	defer f.Close()
-	fmt.Fprintf(f, "born %d\n", born)
-	if b, err := os.ReadFile(beat); err != nil || strings.Count(string(b), "born") > 1 {
-		return 0
-	}
-	for {
-		if _, err := os.Stat(os.Getenv(goVar)); err == nil {
-			break
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return 3
-		}
-		time.Sleep(time.Millisecond)
-	}
-	fmt.Fprintf(os.Stderr, traceback, os.Getenv(rootVar))
-	fmt.Fprintf(f, "died %d\n", clock())
-	return 1
+// program is the command line of an agent.
+func program(beat, goFile, root string) []string {
+	return []string{beatProgram(), beat, goFile, fmt.Sprintf(traceback, root)}
 }
+
+var built bool
+
+// beatProgram builds the program that is relaunched, once.
+var beatProgram = sync.OnceValue(func() string {
+	dir, err := os.MkdirTemp("", "beat-")
+	if err != nil {
+		panic(err)
+	}
+	built = true
+	bin := filepath.Join(dir, "beat")
+	if out, err := exec.Command("go", "build", "-o", bin, "./beat").CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("build the agent: %v\n%s", err, out))
+	}
+	return bin
+})
 
 // gap waits for the second life and is the time from the death to it.
 func gap(beat string) (time.Duration, error) {

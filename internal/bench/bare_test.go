@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -169,7 +170,11 @@ func (b *bare) startRunner(id string) error {
 		return err
 	}
 	cmd := exec.Command(self, id)
-	cmd.Env = append(os.Environ(), roleVar+"=bare-runner", stateVar+"="+b.dir, rootVar+"="+b.repo.Dir, beatVar+"="+b.beat(id), goVar+"=/")
+	agent, err := json.Marshal(program(b.beat(id), "/", b.repo.Dir))
+	if err != nil {
+		return err
+	}
+	cmd.Env = append(os.Environ(), roleVar+"=bare-runner", stateVar+"="+b.dir, rootVar+"="+b.repo.Dir, agentVar+"="+string(agent))
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -191,9 +196,11 @@ func bareRunner() int {
 			return 125
 		}
 	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), roleVar+"=agent")
-	if err := cmd.Run(); err != nil {
+	var agent []string
+	if err := json.Unmarshal([]byte(os.Getenv(agentVar)), &agent); err != nil {
+		return 125
+	}
+	if err := exec.Command(agent[0], agent[1:]...).Run(); err != nil {
 		return 1
 	}
 	return 0
@@ -217,14 +224,10 @@ func (b *bare) start() (beats []string, goFile string) {
 	b.n++
 	id := strconv.Itoa(b.n)
 	goFile = filepath.Join(b.dir, "go-"+id)
-	self, err := os.Executable()
-	if err != nil {
-		b.tb.Fatal(err)
-	}
+	agent := program(b.beat(id), goFile, b.repo.Dir)
 	var tail bytes.Buffer
-	cmd := exec.Command(self)
+	cmd := exec.Command(agent[0], agent[1:]...)
 	cmd.Stderr = &tail
-	cmd.Env = append(os.Environ(), roleVar+"=agent", beatVar+"="+b.beat(id), goVar+"="+goFile, rootVar+"="+b.repo.Dir)
 	if err := cmd.Start(); err != nil {
 		b.tb.Fatal(err)
 	}

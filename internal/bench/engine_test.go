@@ -130,18 +130,13 @@ func newEngine(tb testing.TB, repo *require.Repo, prober probe.Prober, interpret
 func (e *engine) start(n int) (beats []string, goFile string) {
 	e.tb.Helper()
 	e.n++
-	self, err := os.Executable()
-	if err != nil {
-		e.tb.Fatal(err)
-	}
 	goFile = filepath.Join(e.dir, "go-"+strconv.Itoa(e.n))
 	for i := range n {
 		beat := filepath.Join(e.dir, "beat-"+strconv.Itoa(e.n)+"-"+strconv.Itoa(i))
 		beats = append(beats, beat)
 		spec := managed.Spec{
 			Project: "bench", Name: "agent-" + strconv.Itoa(e.n) + "-" + strconv.Itoa(i), Roots: []witness.Root{e.root},
-			Recipe: run.Recipe{Command: []string{self}, Dir: e.dir, Marking: run.Idempotent, Env: append(os.Environ(),
-				roleVar+"=agent", beatVar+"="+beat, goVar+"="+goFile, rootVar+"="+e.repo.Dir)},
+			Recipe: run.Recipe{Command: program(beat, goFile, e.repo.Dir), Dir: e.dir, Marking: run.Idempotent, Env: os.Environ()},
 		}
 		go func() {
 			if _, err := e.runs.Exec(context.Background(), spec, managed.IO{}); err != nil {

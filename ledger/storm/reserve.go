@@ -97,13 +97,13 @@ func over(slots []Slot, episode string, l Limits, now stamp.Time) *Pause {
 	switch {
 	case inEpisode >= l.PerEpisode:
 		p.Reason = ReasonEpisode
-		p.Note = fmt.Sprintf("%d launches for one update, the limit is %d", inEpisode, l.PerEpisode)
+		p.Note = fmt.Sprintf("launches for one update: %d, the limit is %d", inEpisode, l.PerEpisode)
 	case inWindow >= l.PerWindow:
 		p.Reason = ReasonWindow
-		p.Note = fmt.Sprintf("%d launches within %s, the limit is %d", inWindow, stamp.Short(l.Window), l.PerWindow)
+		p.Note = fmt.Sprintf("launches within %s: %d, the limit is %d", stamp.Short(l.Window), inWindow, l.PerWindow)
 	case inBurst >= l.PerWindow:
 		p.Reason = ReasonLoop
-		p.Note = fmt.Sprintf("%d launches with never %s between them, the limit is %d", inBurst, stamp.Short(l.Window), l.PerWindow)
+		p.Note = fmt.Sprintf("launches with never %s between them: %d, the limit is %d", stamp.Short(l.Window), inBurst, l.PerWindow)
 	default:
 		return nil
 	}

@@ -237,6 +237,6 @@ func Example() {
 	s = s.Resume(at(10 * time.Minute))
 	fmt.Println("unpaused age after half an hour:", s.Unheld(at(0), at(30*time.Minute)))
 	// Output:
-	// storm_episode: 2 launches for one update, the limit is 2
+	// storm_episode: launches for one update: 2, the limit is 2
 	// unpaused age after half an hour: 20m0s
 }
