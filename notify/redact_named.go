@@ -164,7 +164,7 @@ func (r *redactor) value(from int) value {
 		from++
 	}
 	if s[from] == '\\' && isQuote(at(s, from+1)) { // JSON within a string
-		stop := string(s[from : from+2])
+		stop := s[from : from+2]
 		from += 2
 		end := lineEndPlain(s, from)
 		if j := strings.Index(s[from:end], stop); j >= 0 {

@@ -3,6 +3,7 @@ package restart
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -136,7 +137,7 @@ func logTail(path string, limit int64) []byte {
 	}
 	b := make([]byte, min(limit, st.Size()))
 	n, err := f.ReadAt(b, st.Size()-int64(len(b)))
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil
 	}
 	return b[:n]

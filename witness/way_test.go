@@ -101,8 +101,7 @@ func TestLastStepAgreesWithASlowWalk(t *testing.T) {
 		to := rapid.IntRange(0, len(has)-1).Draw(t, "to")
 		want, undone := slowStep(g, from, to)
 		if has[from] == has[to] {
-			want = "" // nobody asks then, but where somebody does the answer is the last step all the same
-			return
+			return // nobody asks then
 		}
 		got, ok, err := lastStep(t.Context(), g, fmt.Sprint(from), fmt.Sprint(to), g.presence(fmt.Sprint(to)))
 		if err != nil || !ok || got.commit.Revision != want || got.undone != undone {

@@ -130,6 +130,12 @@ func (h *Home) open(fs durable.FS) (err error) {
 	h.answers = newAnswers(h)
 	h.updates = newUpdates(h)
 	h.writer = &writer{h}
+	// The lock file is there from the beginning, so that a healer that only looks leaves no trace.
+	lock, err := h.subs["locks"].Lock(writerName)
+	if err != nil {
+		return err
+	}
+	_ = lock.Close()
 	h.reports = &reports{h: h, dir: h.subs["episodes"]}
 	return nil
 }

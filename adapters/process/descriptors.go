@@ -52,7 +52,7 @@ func inheritable() (out []descriptor) {
 		}
 		var st unix.Stat_t
 		if unix.Fstat(fd, &st) == nil {
-			out = append(out, descriptor{fd: fd, dev: uint64(st.Dev), ino: st.Ino})
+			out = append(out, descriptor{fd: fd, dev: st.Dev, ino: st.Ino})
 		}
 	}
 	return out
@@ -61,7 +61,7 @@ func inheritable() (out []descriptor) {
 // restore makes the descriptor inheritable again, unless its number belongs to another file by now.
 func (d descriptor) restore() {
 	var st unix.Stat_t
-	if unix.Fstat(d.fd, &st) == nil && uint64(st.Dev) == d.dev && st.Ino == d.ino {
+	if unix.Fstat(d.fd, &st) == nil && st.Dev == d.dev && st.Ino == d.ino {
 		_, _ = unix.FcntlInt(uintptr(d.fd), unix.F_SETFD, 0)
 	}
 }

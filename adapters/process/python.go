@@ -88,7 +88,8 @@ func (p *Python) Probe(ctx context.Context, plan probe.Plan) (probe.Result, erro
 	if err != nil {
 		return finish(unknown(err)), nil
 	}
-	defer os.RemoveAll(scratch)
+	// What a module left there is of no more use; what cannot be removed is in the system's temporary folder.
+	defer func() { _ = os.RemoveAll(scratch) }()
 
 	s, err := p.start(plan, scratch)
 	if err != nil {
@@ -302,7 +303,6 @@ type report struct {
 	up      bool
 	done    bool // every module was imported
 	loading int  // index of the module being loaded, -1 before the first
-	failed  string
 	failure string
 	broken  bool
 }

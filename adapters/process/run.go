@@ -241,7 +241,7 @@ func openStderr(to *os.File, limit int) (s *stderr, theirs *os.File, err error) 
 }
 
 func duplicate(f *os.File) (*os.File, error) {
-	fd, err := -1, error(os.ErrClosed)
+	fd, err := -1, os.ErrClosed
 	control(f, func(n int) { fd, err = unix.FcntlInt(uintptr(n), unix.F_DUPFD_CLOEXEC, 3) })
 	if err != nil {
 		return nil, fmt.Errorf("duplicate %s: %w", f.Name(), err)

@@ -187,7 +187,7 @@ func (d *dist) dirty(ctx context.Context, r witness.Root, most int) ([]witness.F
 	var out []witness.File
 	for n := 0; ; n++ {
 		row, err := rows.Read()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

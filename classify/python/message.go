@@ -99,7 +99,7 @@ func importError(f *classify.Failure) {
 // missingModule reads the name behind "No module named", quoted since Python 3, and bare and shortened before.
 func missingModule(f *classify.Failure, rest string) {
 	// "'pkg.mod'; 'pkg' is not a package" and the like may follow the name.
-	name := rest
+	var name string
 	if len(rest) > 0 && (rest[0] == '\'' || rest[0] == '"') {
 		if end := strings.IndexByte(rest[1:], rest[0]); end >= 0 {
 			name = rest[1 : 1+end]

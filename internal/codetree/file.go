@@ -29,7 +29,7 @@ func Digest(name string, fi os.FileInfo) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		io.WriteString(h, target)
+		h.Write([]byte(target))
 	case !fi.Mode().IsRegular():
 		fmt.Fprintf(h, "kind\x00%s", fi.Mode().Type())
 	case fi.Size() > DigestLimit:

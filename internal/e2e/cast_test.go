@@ -204,8 +204,6 @@ type agent struct {
 	res  managed.Result
 	err  error
 	done chan struct{}
-	// first is the run as it was registered, for agents that are this process's own.
-	first *run.Run
 }
 
 // start runs an agent in its own workspace, as a managed run that marks its phases and has nobody else to show its

@@ -324,15 +324,6 @@ func (w *world) passUntil(what string, ok func() bool) {
 	})
 }
 
-// one is the only outcome of a pass.
-func (w *world) one(res restart.Result) restart.Outcome {
-	w.t.Helper()
-	if len(res.Outcomes) != 1 {
-		w.t.Fatalf("the pass has %d outcomes, want 1: %+v", len(res.Outcomes), res.Outcomes)
-	}
-	return res.Outcomes[0]
-}
-
 // record is the lineage's record, nil when there is none.
 func (w *world) record(a *agent) *ledger.Record {
 	w.t.Helper()

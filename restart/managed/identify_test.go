@@ -23,7 +23,7 @@ func (s *slowSource) Identify(context.Context, witness.Root) (witness.Identity, 
 	s.begun.Add(1)
 	rev := s.tree.Load()
 	<-s.pass
-	return witness.Identity{Revision: string(rune('a' + rev))}, nil
+	return witness.Identity{Revision: string('a' + rev)}, nil
 }
 
 func (s *slowSource) LastChange(context.Context, witness.Root) (stamp.Time, error) {

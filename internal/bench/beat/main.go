@@ -39,7 +39,9 @@ func main() {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	os.Stderr.WriteString(last)
+	if _, err := os.Stderr.WriteString(last); err != nil {
+		os.Exit(3)
+	}
 	if _, err := f.WriteString("died " + clock() + "\n"); err != nil {
 		os.Exit(3)
 	}
