@@ -153,7 +153,9 @@ func GoOn(reason, program, target, workspace string) string {
 	// A person or another program has it in hand.
 	case "supervised", "asked", "manual_relaunch", "superseded", "dismissed":
 		return ""
-	case "disabled", "paused", "by_hand", "storm_paused", "storm_episode", "storm_window", "storm_loop":
+	case "disabled":
+		return "To let it be decided, set enabled: true in the config."
+	case "paused", "by_hand", "storm_paused", "storm_episode", "storm_window", "storm_loop":
 		return "To let it be decided: " + program + " resume"
 	case "":
 		return ""

@@ -19,11 +19,11 @@ import (
 
 // death is one death on its way through a pass.
 type death struct {
-	bell string // the doorbell's id, empty when only the record is left
-	note doorbell.Note
-	run  run.Run
-	rec  *ledger.Record // the lineage's record, nil when there is none yet
-	torn bool           // the record's first revision was torn by a power cut, and may be claimed again
+	bells []string // its doorbells, none when only the record is left
+	note  doorbell.Note
+	run   run.Run
+	rec   *ledger.Record // the lineage's record, nil when there is none yet
+	torn  bool           // the record's first revision was torn by a power cut, and may be claimed again
 
 	facts    policy.Facts
 	decision policy.Decision
@@ -53,7 +53,7 @@ func (s Scope) holds(r run.Run) bool {
 }
 
 // collect takes up the deaths to decide: those that rang, and the deferred or orphaned records whose doorbell is gone.
-func (p *pass) collect(ctx context.Context, bells []doorbell.Item) {
+func (p *pass) collect(ctx context.Context, bells []*ring) {
 	found := p.loadAll(ctx, bells)
 	for _, rec := range p.h.seen {
 		if (rec.State == ledger.Deferred || rec.State == ledger.Claimed) && !p.rang[rec.Facts.Death.Run] {
@@ -77,11 +77,11 @@ func (p *pass) arrivals(ctx context.Context) []*death {
 }
 
 // loadAll loads the deaths that some doorbells tell of.
-func (p *pass) loadAll(ctx context.Context, bells []doorbell.Item) (found []*death) {
+func (p *pass) loadAll(ctx context.Context, bells []*ring) (found []*death) {
 	for _, it := range bells {
 		d, err := p.load(ctx, it)
 		if err != nil {
-			p.failed(it.Note.Run, err)
+			p.failed(it.note.Run, err)
 			continue
 		}
 		if d != nil && p.scope.holds(d.run) {
@@ -107,18 +107,18 @@ func (p *pass) take(ctx context.Context, found []*death) []*death {
 }
 
 // load joins a doorbell with the run's registration and its lineage's record. A nil death needs nothing more.
-func (p *pass) load(ctx context.Context, it doorbell.Item) (*death, error) {
-	r, err := p.h.cfg.Stores.Runs.Get(ctx, it.Note.Run)
+func (p *pass) load(ctx context.Context, it *ring) (*death, error) {
+	r, err := p.h.cfg.Stores.Runs.Get(ctx, it.note.Run)
 	if err != nil {
 		return nil, fmt.Errorf("the run that rang is not registered: %w", err)
 	}
 	if _, answered, err := p.h.cfg.Stores.Answers.Answer(ctx, r.ID); err != nil {
 		return nil, fmt.Errorf("look for an answer: %w", err)
 	} else if answered {
-		p.remove(ctx, it.ID)
+		p.remove(ctx, it.ids)
 		return nil, nil
 	}
-	d := &death{bell: it.ID, note: it.Note, run: r}
+	d := &death{bells: it.ids, note: it.note, run: r}
 	rec, err := p.h.cfg.Stores.Ledger.Get(ctx, r.Key())
 	var damage *ledger.DamageError
 	switch {
@@ -133,7 +133,7 @@ func (p *pass) load(ctx context.Context, it doorbell.Item) (*death, error) {
 	p.saw(rec)
 	d.rec = &rec
 	if owns(rec, r) {
-		return nil, p.removeOwned(ctx, it.ID, rec.Key)
+		return nil, p.removeOwned(ctx, it.ids, rec.Key)
 	}
 	if rec.Facts.Death.Run == r.ID && rec.State == ledger.Launching {
 		return nil, nil
@@ -154,13 +154,13 @@ func owns(rec ledger.Record, r run.Run) bool {
 
 // removeOwned takes away the doorbell of a death that a record has which somebody else wrote. Such a record may be
 // visible before it is flushed, so it is made durable first.
-func (p *pass) removeOwned(ctx context.Context, bell string, k ledger.Key) error {
+func (p *pass) removeOwned(ctx context.Context, bells []string, k ledger.Key) error {
 	if s, ok := p.h.cfg.Stores.Ledger.(ledger.Syncer); ok {
 		if err := s.Sync(ctx, k); err != nil {
 			return fmt.Errorf("make %s durable: %w", k, err)
 		}
 	}
-	p.remove(ctx, bell)
+	p.remove(ctx, bells)
 	return nil
 }
 
@@ -197,7 +197,7 @@ func (p *pass) judge(ctx context.Context, d *death) error {
 		return err
 	}
 	f.Phase = phaseOf(d)
-	if d.rec != nil && d.rec.Facts.Death.Run == d.run.ID && d.bell == "" {
+	if d.rec != nil && d.rec.Facts.Death.Run == d.run.ID && len(d.bells) == 0 {
 		f.Signature = signatureOf(d.rec.Facts.Signature)
 	} else {
 		f.Signature = p.h.cfg.Classifier.Classify(classify.Input{
@@ -212,6 +212,9 @@ func (p *pass) judge(ctx context.Context, d *death) error {
 	since := d.note.At
 	if d.rec != nil && d.rec.Facts.Death.Run == d.run.ID {
 		since, f.Seen = d.rec.First, true
+		if d.rec.State == ledger.Deferred {
+			f.Last = d.rec.Note
+		}
 	}
 	f.Age, f.Held = p.age(since)
 	return nil
@@ -275,7 +278,7 @@ func (d *death) record() ledger.Facts {
 			Symbol: sig.Symbol, Modules: sig.ManagedModules, Root: sig.Root, Asked: sig.Asked, Message: sig.Message,
 		},
 	}
-	if d.rec != nil && d.bell == "" {
+	if d.rec != nil && len(d.bells) == 0 {
 		f.Signature = d.rec.Facts.Signature
 	}
 	for _, r := range d.run.Roots {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/doorbell"
@@ -37,11 +38,14 @@ var errDry = errors.New("a dry run writes nothing")
 type dryLedger struct {
 	base ledger.Store
 	now  func() stamp.Time
+	mu   sync.Mutex // lineages are claimed and launched side by side
 	over map[ledger.Key]ledger.Record
 }
 
 func (d *dryLedger) Create(ctx context.Context, r ledger.Record) error {
-	if _, err := d.Get(ctx, r.Key); !errors.Is(err, ledger.ErrNotFound) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := d.get(ctx, r.Key); !errors.Is(err, ledger.ErrNotFound) {
 		if err == nil {
 			return ledger.ErrExists
 		}
@@ -52,6 +56,12 @@ func (d *dryLedger) Create(ctx context.Context, r ledger.Record) error {
 }
 
 func (d *dryLedger) Get(ctx context.Context, k ledger.Key) (ledger.Record, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.get(ctx, k)
+}
+
+func (d *dryLedger) get(ctx context.Context, k ledger.Key) (ledger.Record, error) {
 	if r, ok := d.over[k]; ok {
 		return r, nil
 	}
@@ -59,7 +69,9 @@ func (d *dryLedger) Get(ctx context.Context, k ledger.Key) (ledger.Record, error
 }
 
 func (d *dryLedger) Update(ctx context.Context, k ledger.Key, f func(ledger.Record, stamp.Time) (ledger.Record, error)) (ledger.Record, error) {
-	cur, err := d.Get(ctx, k)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	cur, err := d.get(ctx, k)
 	if err != nil {
 		return cur, err
 	}

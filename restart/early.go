@@ -72,7 +72,7 @@ func (p *pass) answer(ctx context.Context, d *death) error {
 	if err := p.h.cfg.Stores.Answers.Append(ctx, a); err != nil {
 		return fmt.Errorf("answer run %s: %w", d.run.ID, err)
 	}
-	p.remove(ctx, d.bell)
+	p.remove(ctx, d.bells)
 	return p.tellAnswer(ctx, a)
 }
 
@@ -161,7 +161,7 @@ func (p *pass) move(ctx context.Context, d *death, e ledger.Event) error {
 	}
 	p.keep(d, rec)
 	if rec.State.Final() {
-		p.remove(ctx, d.bell)
+		p.remove(ctx, d.bells)
 	}
 	return nil
 }

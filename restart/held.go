@@ -68,12 +68,15 @@ func (p *pass) startHeld(ctx context.Context, d *death, o Order) (Started, error
 
 // gate takes the name and binds the held process.
 func (p *pass) gate(ctx context.Context, o Order, r run.Run) error {
-	err := p.h.cfg.Stores.Runs.Start(ctx, r, func(holder *run.Run) error {
-		if holder != nil && holder.ID != o.Dead.ID {
-			return fmt.Errorf("the name has gone to run %s: %w", holder.ID, ledger.ErrBound)
-		}
-		return nil
-	})
+	err := p.h.cfg.Stores.Runs.Start(ctx, r, func(holder *run.Run) error { return MayReplace(o.Dead, holder) })
+	if err != nil {
+		return err
+	}
+	// A person may have dismissed the dead run while the name was taken: their word is heard until the gate.
+	dead, err := p.h.cfg.Stores.Runs.Get(ctx, o.Dead.ID)
+	if err == nil {
+		err = MayReplace(dead, nil)
+	}
 	if err != nil {
 		return err
 	}

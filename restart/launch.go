@@ -104,7 +104,7 @@ func (p *pass) launchOne(ctx context.Context, d *death, begun chan struct{}) {
 	}
 	p.keep(d, *d.rec)
 	if d.rec.State != ledger.Launching {
-		p.remove(ctx, d.bell)
+		p.remove(ctx, d.bells)
 	}
 }
 

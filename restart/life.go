@@ -14,6 +14,21 @@ func MayLive(in ledger.Instances, r run.Run) bool {
 	return r.Ended == nil && in.Liveness(r.Instance) != ledger.Dead
 }
 
+// MayReplace refuses, as ledger.ErrBound, to start the replacement of a dead run whose name has gone to another run, or
+// about which a person has said something since. holder is who has the name, nil for nobody.
+func MayReplace(dead run.Run, holder *run.Run) error {
+	if holder != nil {
+		if holder.ID != dead.ID {
+			return fmt.Errorf("the name has gone to run %s: %w", holder.ID, ledger.ErrBound)
+		}
+		dead = *holder
+	}
+	if dead.Intent != nil {
+		return fmt.Errorf("a person decided about run %s (%s): %w", dead.ID, dead.Intent.Kind, ledger.ErrBound)
+	}
+	return nil
+}
+
 // SupervisedPreflight refuses, for good, a run that something else restarts: two restarters never share a run. Every
 // launcher's preflight begins with it.
 func SupervisedPreflight(r run.Run) policy.Preflight {

@@ -1,6 +1,7 @@
 package restart
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/doorbell"
+	"github.com/mulligan-dev/mulligan/ledger/run"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/ledger/storm"
 	"github.com/mulligan-dev/mulligan/restart/policy"
@@ -120,27 +122,63 @@ func (p *pass) run(ctx context.Context, full bool) error {
 }
 
 // listen returns the doorbells that have rung since the pass last asked.
-func (p *pass) listen(ctx context.Context) ([]doorbell.Item, error) {
+func (p *pass) listen(ctx context.Context) ([]*ring, error) {
 	items, err := p.h.cfg.Stores.Doorbells.Pending(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look at the doorbells: %w", err)
 	}
-	var rang []doorbell.Item
+	var rang []*ring
+	byRun := map[string]*ring{}
 	for _, it := range items {
-		switch {
-		case p.heard[it.ID]:
+		if p.heard[it.ID] {
 			continue
-		case it.Err != nil:
-			p.result.Outcomes = append(p.result.Outcomes, Outcome{Error: fmt.Sprintf("doorbell %s: %v", it.ID, it.Err)})
-		case p.rang[it.Note.Run]:
-			p.remove(ctx, it.ID) // the same death, rung twice
-		default:
-			p.rang[it.Note.Run] = true
-			rang = append(rang, it)
 		}
 		p.heard[it.ID] = true
+		switch r := byRun[it.Note.Run]; {
+		case it.Err != nil:
+			p.result.Outcomes = append(p.result.Outcomes, Outcome{Error: fmt.Sprintf("doorbell %s: %v", it.ID, it.Err)})
+		case r != nil:
+			r.join(it)
+		case p.rang[it.Note.Run]:
+			// It rang before in this pass; the next one comes to this note.
+		default:
+			r = &ring{ids: []string{it.ID}, note: it.Note}
+			byRun[it.Note.Run], p.rang[it.Note.Run] = r, true
+			rang = append(rang, r)
+		}
 	}
 	return rang, nil
+}
+
+// ring is one death as its doorbells tell it. Several may have been left for one: they are read as one note, and go
+// together.
+type ring struct {
+	ids  []string
+	note doorbell.Note
+}
+
+// join adds what another note of the same death knows: the higher mark counts, and nothing that either of them says is
+// lost.
+func (r *ring) join(it doorbell.Item) {
+	r.ids = append(r.ids, it.ID)
+	n, m := &r.note, it.Note
+	switch {
+	case n.Phase == "":
+		n.Phase = m.Phase
+	case m.Phase != "":
+		n.Phase = run.High(n.Phase, m.Phase)
+	}
+	n.Cause = cmp.Or(n.Cause, m.Cause)
+	n.Silenced = n.Silenced || m.Silenced
+	if len(m.Text) > len(n.Text) {
+		n.Text, n.Exit = m.Text, m.Exit
+	}
+	if len(n.Identities) == 0 {
+		n.Identities = m.Identities
+	}
+	if m.At.Before(n.At) {
+		n.At = m.At
+	}
 }
 
 // readLedger reads every record; one that cannot be read is an outcome of its own and keeps its lineage.
@@ -226,12 +264,11 @@ func (p *pass) unlock() {
 }
 
 // remove takes a doorbell away. One that stays is only looked at again.
-func (p *pass) remove(ctx context.Context, bell string) {
-	if bell == "" {
-		return
-	}
-	if err := p.h.cfg.Stores.Doorbells.Remove(ctx, bell); err != nil {
-		p.h.log.Warn("a decided doorbell could not be removed", "doorbell", bell, "error", err)
+func (p *pass) remove(ctx context.Context, bells []string) {
+	for _, bell := range bells {
+		if err := p.h.cfg.Stores.Doorbells.Remove(ctx, bell); err != nil {
+			p.h.log.Warn("a decided doorbell could not be removed", "doorbell", bell, "error", err)
+		}
 	}
 }
 

@@ -124,7 +124,7 @@ func (p *pass) settleDead(ctx context.Context, d *death, code, text string) erro
 	rec := p.h.seen[d.rec.Key]
 	d.rec = &rec
 	if rec.State.Final() {
-		p.remove(ctx, d.bell)
+		p.remove(ctx, d.bells)
 	}
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/mulligan-dev/mulligan/episode"
 	"github.com/mulligan-dev/mulligan/episode/report"
 	"github.com/mulligan-dev/mulligan/ledger"
-	"github.com/mulligan-dev/mulligan/ledger/doorbell"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/ledger/storm"
 	"github.com/mulligan-dev/mulligan/notify"
@@ -228,12 +227,12 @@ func (p *pass) tellPause(ctx context.Context) error {
 
 // showHeld shows, once each, the failures that arrive while the healer is paused or disabled. Their doorbells stay. The
 // end of a replacement is no such failure: it is settled as ever.
-func (p *pass) showHeld(ctx context.Context, bells []doorbell.Item, held string) error {
+func (p *pass) showHeld(ctx context.Context, bells []*ring, held string) error {
 	var errs []error
 	for _, it := range bells {
 		d, err := p.load(ctx, it)
 		if err != nil {
-			p.failed(it.Note.Run, err)
+			p.failed(it.note.Run, err)
 			continue
 		}
 		switch {

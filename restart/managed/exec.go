@@ -79,7 +79,8 @@ func (h *Host) Exec(ctx context.Context, spec Spec, streams IO) (Result, error) 
 func (h *Host) conduct(ctx context.Context, r run.Run, p Program) (Result, error) {
 	phases, err := h.phaseFile(r)
 	if err != nil {
-		return Result{Run: r}, errors.Join(err, h.end(context.WithoutCancel(ctx), r.ID, run.End{Exit: classify.Exit{Code: 125}}))
+		return Result{Run: r}, errors.Join(err, h.fail(context.WithoutCancel(ctx), r, run.Booting,
+			Failure{Text: []byte(err.Error()), Exit: classify.Exit{Code: 125}}))
 	}
 	p.Command, p.Dir, p.Env = r.Recipe.Command, r.Recipe.Dir, childEnv(r.Recipe.Env, phases)
 	pid := make(chan int, 1)

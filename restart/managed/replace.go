@@ -11,6 +11,7 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/run"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/restart"
 )
 
 // Replace is the runner of a replacement: it reads the identities, takes the dead run's name, passes the launch gate,
@@ -40,13 +41,18 @@ func (h *Host) Replace(ctx context.Context, key ledger.Key, launch string) (Resu
 	r.Log = h.logPath(r.ID)
 	r.Boot = h.identities(ctx, r.Roots)
 	err = h.cfg.Stores.Runs.Start(ctx, r, func(holder *run.Run) error {
-		if holder != nil && holder.ID != dead.ID {
-			return fmt.Errorf("the name has gone to run %s: %w", holder.ID, ledger.ErrBound)
-		}
-		return nil
+		return restart.MayReplace(dead, holder)
 	})
 	if err != nil {
 		return Result{}, fmt.Errorf("replace %s: %w", dead.Name, err)
+	}
+	// A person may have dismissed the dead run while the name was taken: their word is heard until the gate.
+	if dead, err = h.cfg.Stores.Runs.Get(ctx, dead.ID); err == nil {
+		err = restart.MayReplace(dead, nil)
+	}
+	if err != nil {
+		end := h.end(context.WithoutCancel(ctx), r.ID, run.End{Exit: classify.Exit{Code: 125}})
+		return Result{Run: r}, errors.Join(fmt.Errorf("replace %s: %w", r.Name, err), end)
 	}
 	_, err = h.cfg.Stores.Ledger.Update(ctx, key, func(cur ledger.Record, now stamp.Time) (ledger.Record, error) {
 		return ledger.Apply(cur, ledger.Change{Event: ledger.Bind, Now: now, Actor: self, Launch: launch, Run: r.ID})

@@ -17,13 +17,25 @@ func Decide(f Facts, l Limits) Decision {
 	if d.Verdict != Undecided {
 		return d
 	}
-	if !f.Seen && f.Age > l.MaxDefer {
+	switch {
+	case f.Age <= l.MaxDefer:
+		return late(f)
+	case !f.Seen:
 		return absent(f)
 	}
-	d = late(f)
-	if d.Verdict == Defer && f.Age > l.MaxDefer {
-		return Decision{Verdict: Decline, Code: DeferredExpired, Written: Record, Loud: true,
-			Text: fmt.Sprintf("Waited %s for a safe moment that did not come. Last cause: %s", stamp.Short(f.Age), d.Text)}
+	return expired(f)
+}
+
+// expired is the end of a deferral. The tree is not looked at any more: however healthy it is by now, nobody counts on a
+// run that comes back so late.
+func expired(f Facts) Decision {
+	d := Decision{Verdict: Decline, Code: DeferredExpired, Written: Record, Loud: true,
+		Text: fmt.Sprintf("Waited %s for a safe moment that did not come.", stamp.Short(f.Age))}
+	if f.Held > 0 {
+		d.Code, d.Text = HeldTooLong, fmt.Sprintf("The healer was held while it waited, and it has waited %s beside that.", stamp.Short(f.Age))
+	}
+	if f.Last != "" {
+		d.Text += " Last cause: " + f.Last
 	}
 	return d
 }

@@ -135,28 +135,33 @@ func TestUnknownPhaseSaysHowToMark(t *testing.T) {
 	}
 }
 
-// TestExpiry: any deferral that is too old becomes deferred_expired and keeps its last cause; everything else is
-// decided whatever its age.
+// TestExpiry: a record that has waited too long expires with its last cause, whatever the tree is like by now; rules 1
+// to 8 are decided at any age.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
-	for _, r := range rows {
+	for i, r := range rows {
 		f := known()
 		r.make(&f)
-		f.Age = maxDefer + time.Second
+		f.Age, f.Last = maxDefer+time.Second, "update 7 is under way."
 		got := policy.Decide(f, limits)
-		if r.verdict != policy.Defer {
+		if i < earlyRows {
 			if got.Code != r.code {
 				t.Errorf("%s: an old record gets %s, want %s", r.name, got.Code, r.code)
 			}
 			continue
 		}
-		check(t, got, row{verdict: policy.Decline, code: "deferred_expired", written: policy.Record, loud: true, says: r.says})
-		f.Age = maxDefer
+		check(t, got, row{verdict: policy.Decline, code: "deferred_expired", written: policy.Record, loud: true, says: f.Last})
+		f.Held = time.Hour
+		check(t, policy.Decide(f, limits), row{verdict: policy.Decline, code: "held_too_long", written: policy.Record, loud: true, says: f.Last})
+		f.Age, f.Held = maxDefer, 0
 		if got := policy.Decide(f, limits); got.Code != r.code {
 			t.Errorf("%s: exactly as old as allowed gets %s, want %s", r.name, got.Code, r.code)
 		}
 	}
 }
+
+// earlyRows are the rows of rules 1 to 8, which come first.
+const earlyRows = 14
 
 // TestAbsence: a death that is too old when it is first seen is shown, and nothing of the tree is looked at.
 func TestAbsence(t *testing.T) {
@@ -172,7 +177,7 @@ func TestAbsence(t *testing.T) {
 	if got := policy.Decide(f, limits); got.Need != policy.NeedQuiet {
 		t.Errorf("a death within the bound: %s (%s), want that it is decided", got.Verdict, got.Code)
 	}
-	for _, r := range rows[:14] { // rules 1 to 8
+	for _, r := range rows[:earlyRows] {
 		f := broken()
 		r.make(&f)
 		f.Seen, f.Age, f.Held = false, 100*maxDefer, time.Hour

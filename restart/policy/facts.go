@@ -35,6 +35,8 @@ type Facts struct {
 	Held time.Duration
 	// Seen is set once the lineage has a record: from then on Age counts deferral, before it counts absence.
 	Seen bool
+	// Last is the sentence of the lineage's last deferral, empty when there is none.
+	Last string
 
 	Quiet     *quiet.Result
 	Witnesses *witness.Findings

@@ -86,9 +86,12 @@ func twin(f policy.Facts, l policy.Limits) (out policy.Decision) {
 			return no
 		},
 		9: func() answer {
-			if !f.Seen && f.Age > l.MaxDefer { // the expiry of an unseen death comes before any look at the tree
-				if f.Held > 0 {
+			if f.Age > l.MaxDefer { // the expiry comes before any look at the tree
+				switch {
+				case f.Held > 0:
 					return yes(policy.Decline, "held_too_long")
+				case f.Seen:
+					return yes(policy.Decline, "deferred_expired")
 				}
 				return yes(policy.Decline, "healer_absent")
 			}
@@ -157,16 +160,13 @@ func twin(f policy.Facts, l policy.Limits) (out policy.Decision) {
 		out = policy.Decision{Verdict: a.verdict, Rule: n, Code: a.code}
 		break
 	}
-	if out.Verdict == policy.Defer && f.Age > l.MaxDefer {
-		out.Verdict, out.Code = policy.Decline, "deferred_expired"
-	}
 	switch out.Code {
 	case "deferred_expired", "healer_absent", "held_too_long":
 		out.Rule = 0
 	}
 	out.Written = policy.Record
 	switch {
-	case out.Verdict == policy.Skip, out.Verdict == policy.LeaveAlone, out.Code == "held_too_long":
+	case out.Verdict == policy.Skip, out.Verdict == policy.LeaveAlone, out.Code == "held_too_long" && !f.Seen:
 		out.Written = policy.Answer
 	case out.Verdict == policy.Pause:
 		out.Written = policy.State
