@@ -14,7 +14,7 @@ import (
 )
 
 // dossier is the machine-readable part of the evidence: everything that the decision rested on, but for the outcome of
-// the probe, which comes later and stands in the record.
+// the probe, which comes later and stands in the record: so the verdict has a condition.
 type dossier struct {
 	Schema    int                `json:"schema"`
 	Key       ledger.Key         `json:"key"`
@@ -59,11 +59,24 @@ func (p *pass) file(ctx context.Context, d *death) {
 	}
 	go func() {
 		defer close(f.done)
-		f.path, f.err = p.h.cfg.Stores.Evidence.Put(ctx, d.run.Key(), files)
-		if errors.Is(f.err, ledger.ErrExists) && f.path != "" {
-			f.err = nil // an earlier try got as far as this
-		}
+		f.path, f.err = p.put(ctx, d.run.Key(), files)
 	}()
+}
+
+// maxTries bounds how often a lineage may get as far as its evidence; a deferral ends long before.
+const maxTries = 1000
+
+// put writes evidence. What an earlier try left, when the tree did not load yet, stays as it is, and this one goes beside
+// it: a launch is never told by the evidence of another moment.
+func (p *pass) put(ctx context.Context, k ledger.Key, files map[string][]byte) (path string, err error) {
+	at := k
+	for try := 2; try < maxTries; try++ {
+		if path, err = p.h.cfg.Stores.Evidence.Put(ctx, at, files); !errors.Is(err, ledger.ErrExists) {
+			return path, err
+		}
+		at.Lineage = fmt.Sprintf("%s try %d", k.Lineage, try)
+	}
+	return path, err
 }
 
 // filed waits until the evidence is on disk, and is where it lies.

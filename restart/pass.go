@@ -40,7 +40,7 @@ type Outcome struct {
 // Result is what a pass did.
 type Result struct {
 	Outcomes []Outcome `json:"outcomes"`
-	// Held is "disabled" or "paused" when nothing was decided for that reason.
+	// Held is "disabled", "paused" or "state_unreadable" when nothing was decided for that reason.
 	Held string `json:"held,omitempty"`
 	// Next is when something will be due, zero when nothing is.
 	Next stamp.Time `json:"next,omitzero"`
@@ -94,9 +94,10 @@ func (p *pass) run(ctx context.Context, full bool) error {
 			return err
 		}
 	}
-	held, err := p.readState(ctx)
-	if err != nil {
-		return err
+	held, unreadable := p.readState(ctx)
+	if unreadable != nil {
+		// Nothing may be launched past a breaker that nobody can see. What was begun is settled, and failures are shown.
+		held = policy.StateUnreadable
 	}
 	bells, err := p.listen(ctx)
 	if err != nil {
@@ -105,8 +106,7 @@ func (p *pass) run(ctx context.Context, full bool) error {
 	p.settle(ctx)
 	if held != "" {
 		p.result.Held = held
-		err := p.showHeld(ctx, bells, held)
-		return errors.Join(err, p.tell(ctx))
+		return errors.Join(unreadable, p.showHeld(ctx, bells, held), p.tell(ctx))
 	}
 	p.collect(ctx, bells)
 	p.late(ctx)
@@ -199,8 +199,7 @@ func (p *pass) readLedger(ctx context.Context) error {
 	return nil
 }
 
-// readState reads the pause and keeps track of times in which the healer is switched off. A state that cannot be read
-// stops the pass: nothing may be launched past a breaker that nobody can see.
+// readState reads the pause and keeps track of times in which the healer is switched off.
 func (p *pass) readState(ctx context.Context) (held string, err error) {
 	p.state, err = p.h.cfg.Stores.Storm.State(ctx)
 	if err != nil {

@@ -211,6 +211,9 @@ func (p *pass) retell(ctx context.Context) error {
 
 // tellPause tells once that nothing is launched any more.
 func (p *pass) tellPause(ctx context.Context) error {
+	if p.result.Held == policy.StateUnreadable {
+		return nil
+	}
 	st, err := p.h.cfg.Stores.Storm.State(ctx)
 	if err != nil || st.Paused == nil {
 		return err
@@ -225,7 +228,7 @@ func (p *pass) tellPause(ctx context.Context) error {
 	return p.markState(ctx, row.Key)
 }
 
-// showHeld shows, once each, the failures that arrive while the healer is paused or disabled. Their doorbells stay. The
+// showHeld shows, once each, the failures that arrive while the healer is paused, disabled or blind. Their doorbells stay. The
 // end of a replacement is no such failure: it is settled as ever.
 func (p *pass) showHeld(ctx context.Context, bells []*ring, held string) error {
 	var errs []error
@@ -256,11 +259,15 @@ func (p *pass) showOne(ctx context.Context, d *death, held string) error {
 	p.report(d)
 	row := notify.AnswerRow(notify.AnswerFacts{Loud: true, EscalationFacts: notify.EscalationFacts{Project: r.Project,
 		Lineage: r.Lineage, Run: r.ID, Name: r.Name, Reason: held, At: d.note.At.Wall, Workspace: first(r.Workspaces)}})
-	if _, told := p.state.Told[row.Key]; told {
+	if _, told := p.state.Told[row.Key]; told || p.h.shown[row.Key] {
 		return nil
 	}
 	if err := p.deliver(ctx, row); err != nil {
 		return err
+	}
+	if held == policy.StateUnreadable {
+		p.h.shown[row.Key] = true // there is nowhere else to remember it
+		return nil
 	}
 	return p.markState(ctx, row.Key)
 }

@@ -31,7 +31,8 @@ const (
 	Idempotent Marking = "idempotent" // the whole run counts as before work
 )
 
-// Recipe is how to start a run again, unchanged.
+// Recipe is how to start a run again, unchanged. Its JSON form keeps every byte: what is not valid UTF-8 is an object with
+// the bytes in base64.
 type Recipe struct {
 	Command []string `json:"command"`
 	Dir     string   `json:"dir"`

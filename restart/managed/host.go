@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -88,6 +89,9 @@ func (s Spec) validate() error {
 	}
 	if s.Name == "" {
 		errs = append(errs, errors.New("the name is empty"))
+	}
+	if !utf8.ValidString(s.Project) || !utf8.ValidString(s.Name) {
+		errs = append(errs, fmt.Errorf("project %q and name %q: want valid UTF-8", s.Project, s.Name))
 	}
 	seen := map[string]bool{}
 	for i, r := range s.Roots {

@@ -53,6 +53,7 @@ const (
 	ReplacementLost = "replacement_lost"
 	Disabled        = "disabled"
 	Paused          = "paused"
+	StateUnreadable = "state_unreadable"
 	WouldProbe      = "would_probe"
 	EvidenceFailed  = "evidence_failed"
 	LaunchFailed    = "launch_failed"
