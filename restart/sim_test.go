@@ -93,6 +93,14 @@ type sim struct {
 	host     *managed.Host
 	launcher *managed.Launcher
 	healer   *restart.Healer
+	cfg      restart.Config
+}
+
+// config is the healer's config with something changed.
+func (s *sim) config(change func(c *restart.Config)) restart.Config {
+	c := s.cfg
+	change(&c)
+	return c
 }
 
 func stores(h *memory.Home) restart.Stores {
@@ -116,8 +124,9 @@ func newSim(dir string, set restart.Settings) (*sim, error) {
 		return nil, err
 	}
 	s.launcher = s.host.Launcher(context.Background())
-	s.healer, err = restart.New(restart.Config{Stores: s.stores, Classifier: judge, Sources: sources, Launcher: s.launcher, Settings: set,
-		Runtimes: map[string]restart.Runtime{"python": {Planner: s.lab, Prober: s.lab}}})
+	s.cfg = restart.Config{Stores: s.stores, Classifier: judge, Sources: sources, Launcher: s.launcher, Settings: set,
+		Runtimes: map[string]restart.Runtime{"python": {Planner: s.lab, Prober: s.lab}}}
+	s.healer, err = restart.New(s.cfg)
 	return s, err
 }
 
