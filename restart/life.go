@@ -9,9 +9,15 @@ import (
 )
 
 // MayLive reports that a run is alive, or cannot be proven dead. One whose end is recorded is not, whoever ran it; any
-// other lives as long as its instance.
+// other lives as long as its instance does, or its program: a runner that was killed leaves its program behind.
 func MayLive(in ledger.Instances, r run.Run) bool {
-	return r.Ended == nil && in.Liveness(r.Instance) != ledger.Dead
+	return r.Ended == nil && (in.Liveness(r.Instance) != ledger.Dead || ProgramLives(in, r))
+}
+
+// ProgramLives reports that the program of a run is proven alive.
+func ProgramLives(in ledger.Instances, r run.Run) bool {
+	return r.Ended == nil && r.PID != 0 && r.PIDStart != 0 && in.Liveness(ledger.Instance{ID: "program-" + r.ID, Unlocked: true,
+		Boot: r.Instance.Boot, PIDNS: r.Instance.PIDNS, PID: r.PID, Start: r.PIDStart}) == ledger.Alive
 }
 
 // MayReplace refuses, as ledger.ErrBound, to start the replacement of a dead run whose name has gone to another run, or

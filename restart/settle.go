@@ -76,6 +76,9 @@ func (p *pass) settleLost(ctx context.Context, rec ledger.Record) error {
 	if err == nil && r.Ended != nil {
 		return p.settleLaunched(ctx, rec)
 	}
+	if err == nil && ProgramLives(p.h.cfg.Stores.Instances, r) {
+		return nil // only its runner was killed
+	}
 	return p.settleRecord(ctx, rec.Key, ledger.SettleBad, policy.ReplacementLost,
 		"The replacement is gone and left no word of its end. It is reported and not started again.")
 }

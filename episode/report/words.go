@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -111,6 +112,8 @@ func Now(r ledger.Record, o Options) string {
 			return "not running: the restart never came up; not tried again"
 		case r.Reason == "replacement_lost":
 			return "gone since " + changed + ", nobody knows how it ended; not tried again"
+		case slices.Contains([]string{"killed", "dismissed", "manual_relaunch", "superseded", "asked"}, r.Reason):
+			return "ended at " + changed + ": " + reason(r.Reason)
 		}
 		return "broke again at " + changed + "; shown, not tried again"
 	case ledger.Declined:

@@ -68,9 +68,11 @@ type Run struct {
 	Runtime  *Runtime        `json:"runtime,omitempty"`
 	Instance ledger.Instance `json:"instance"`
 	// PID is the program's process, zero before it was started.
-	PID     int        `json:"pid,omitempty"`
-	Started stamp.Time `json:"started"`
-	Phase   Phase      `json:"phase"`
+	PID int `json:"pid,omitempty"`
+	// PIDStart is the program's start time in clock ticks since boot; with PID it names the one process.
+	PIDStart uint64     `json:"pid_start,omitempty"`
+	Started  stamp.Time `json:"started"`
+	Phase    Phase      `json:"phase"`
 	// PhaseFile is where the program marks its phases, empty when it does not.
 	PhaseFile string `json:"phase_file,omitempty"`
 
@@ -98,7 +100,7 @@ func (r Run) Replacement(id, launch string, by ledger.Instance, now stamp.Time) 
 	n := r
 	n.Schema, n.ID, n.Revision = Schema, id, 0
 	n.Replaces, n.Launch, n.Instance = r.ID, launch, by
-	n.PID, n.Started, n.Phase, n.PhaseFile = 0, now, Booting, ""
+	n.PID, n.PIDStart, n.Started, n.Phase, n.PhaseFile = 0, 0, now, Booting, ""
 	n.Boot, n.Log, n.Ended, n.Intent = nil, "", nil, nil
 	// Nobody watches a replacement's output.
 	n.Silenced = true

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/internal/host"
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/run"
 )
@@ -92,8 +93,12 @@ func (h *Host) conduct(ctx context.Context, r run.Run, p Program) (Result, error
 		if !ok {
 			return
 		}
-		_, err := h.cfg.Stores.Runs.Update(context.WithoutCancel(ctx), r.ID, func(cur run.Run) (run.Run, error) {
-			cur.PID, cur.PhaseFile = n, phases
+		start, err := host.StartTime(n)
+		if err != nil {
+			h.log.Debug("the program ended before its start was read", "run", r.ID, "error", err)
+		}
+		_, err = h.cfg.Stores.Runs.Update(context.WithoutCancel(ctx), r.ID, func(cur run.Run) (run.Run, error) {
+			cur.PID, cur.PIDStart, cur.PhaseFile = n, start, phases
 			return cur, nil
 		})
 		if err != nil {

@@ -3,6 +3,7 @@ package update_test
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -225,16 +226,24 @@ func TestOrphans(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	begun("alive", func(*journal.Row) {})
+	parent, err := host.Process(os.Getppid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun("alive", func(r *journal.Row) { r.PID, r.Start, r.Command = parent.PID, parent.Start, []string{"pull"} })
+	begun("its own, not closed", func(*journal.Row) {})
 	begun("another start", func(r *journal.Row) { r.Start++ })
 	begun("another boot", func(r *journal.Row) { r.Boot = "before" })
 	begun("no process", func(r *journal.Row) { r.PID = 0 })
 	begun("another namespace", func(r *journal.Row) { r.PIDNS = "pid:[1]" })
 	begun("unchanged", func(r *journal.Row) { r.PID, r.Roots[0].From = 0, "v2" })
-	if _, err := newUpdater(t, home, s, nil, nil).Do(t.Context(), nil, "nothing", time.Second, func(context.Context) error { return nil }); err != nil {
-		t.Fatal(err)
+	// What still lives is waited for, as a holder of the lock is.
+	_, err = newUpdater(t, home, s, nil, nil).Do(t.Context(), nil, "nothing", 10*time.Millisecond, func(context.Context) error { return nil })
+	var held *journal.HeldError
+	if !errors.As(err, &held) || !strings.Contains(held.Holder, "pull") {
+		t.Errorf("beside an update that lives: %v, want that it is shown as the holder", err)
 	}
-	want := map[string]journal.Status{"alive": journal.Begun, "another start": journal.Partial, "another boot": journal.Partial,
+	want := map[string]journal.Status{"alive": journal.Begun, "its own, not closed": journal.Partial, "another start": journal.Partial, "another boot": journal.Partial,
 		"no process": journal.Partial, "another namespace": journal.Begun, "unchanged": journal.Failed}
 	for _, r := range rows(t, home) {
 		w, ok := want[r.ID]
