@@ -68,6 +68,8 @@ type Answer struct {
 	Verdict string     `json:"verdict"` // skip or leave_alone
 	Reason  string     `json:"reason"`
 	Text    string     `json:"text"` // one plain sentence
+	// Death is what is known of it.
+	Death *Death `json:"death,omitempty"`
 	// Signature is what the text said, where it said something.
 	Signature *Signature `json:"signature,omitempty"`
 	// Loud is set for an answer whose failure was silenced elsewhere, so that it has to be told here.

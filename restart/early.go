@@ -66,7 +66,7 @@ func (p *pass) answer(ctx context.Context, d *death) error {
 	f := d.record()
 	a := ledger.Answer{
 		Schema: ledger.Schema, Run: d.run.ID, Key: d.run.Key(), Name: d.run.Name, At: p.now, Died: d.note.At,
-		Verdict: string(d.decision.Verdict), Reason: d.decision.Code, Text: d.decision.Text, Signature: &f.Signature,
+		Verdict: string(d.decision.Verdict), Reason: d.decision.Code, Text: d.decision.Text, Death: &f.Death, Signature: &f.Signature,
 		Loud: d.decision.Loud,
 	}
 	if err := p.h.cfg.Stores.Answers.Append(ctx, a); err != nil {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -124,6 +125,13 @@ func BuildAnswerCard(a ledger.Answer, o Options) Card {
 	}
 	if a.Signature != nil {
 		c.Signature, c.Message = signature(*a.Signature), line(a.Signature.Message)
+	}
+	if d := a.Death; d != nil {
+		c.Death, c.Workspace, c.Log = death(*d, o), path(d.Workspace), path(d.Log)
+		c.GoOn = path(notify.GoOn(a.Reason, o.program(), a.Key.Lineage, d.Workspace))
+		if !d.Booted.IsZero() {
+			c.Timeline = slices.Insert(c.Timeline, 0, Moment{At: d.Booted.String(), Clock: o.clock(d.Booted), What: "started"})
+		}
 	}
 	return c
 }
