@@ -95,6 +95,9 @@ func joined(wrapper, inner []classify.Frame) []classify.Frame {
 // that it was about.
 func envelope(links []link, i int) (named string, open bool) {
 	k, in := links[i], links[i+1]
+	if _, ok := listed[k.typ]; ok {
+		return "", false
+	}
 	simple := k.typ[strings.LastIndexByte(k.typ, '.')+1:]
 	switch simple {
 	case "", "InvocationTargetException", "UndeclaredThrowableException", "ExecutionException", "CompletionException", "ExceptionInInitializerError",

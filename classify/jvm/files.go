@@ -106,8 +106,9 @@ func library(f *classify.Failure, path, rest string) {
 func modules(f *classify.Failure, m string) {
 	switch {
 	case f.Type != "FindException":
-	case strings.HasPrefix(m, "Error reading module: "):
-		f.Kind, f.File, f.FileIsUnit, f.Loading = classify.KindTorn, strings.TrimPrefix(m, "Error reading module: "), true, true
+	case strings.HasPrefix(m, "Error reading "):
+		path := strings.TrimPrefix(strings.TrimPrefix(m, "Error reading "), "module: ")
+		f.Kind, f.File, f.FileIsUnit, f.Loading = classify.KindTorn, path, true, true
 	case strings.HasPrefix(m, "Module ") && strings.Contains(m, " not found"):
 		missing(f, m[len("Module "):])
 		f.Startup = true

@@ -66,8 +66,17 @@ func (p *parser) started(f *classify.Failure, i int) (*classify.Failure, int) {
 		return f, i
 	}
 	k := link{typ: typ, msg: msg, line: i}
-	links, next := p.links(k, i+1)
+	next := i + 1
+	if p.framed(next) || strings.HasSuffix(typ, ".VerifyError") {
+		next = p.message(&k, next)
+	}
+	links, next := p.links(k, next)
 	g := chained(links, p.dead)
+	if g.Unnamed {
+		if _, main, ok := strings.Cut(f.Message, " main class "); ok {
+			g.Module, g.Unnamed = classOf(main), false
+		}
+	}
 	g.First, g.Startup, g.Fatal = f.First, true, true
 	return g, next
 }

@@ -5,8 +5,10 @@ package scoretest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/mulligan-dev/mulligan/classify"
@@ -81,6 +83,50 @@ func Vectors(t testing.TB, file string) [][]byte {
 		}
 	}
 	return out
+}
+
+// dresses are what collectors, terminals and editors do to every line.
+var dresses = []struct {
+	name string
+	line func(i int, l string) string
+}{
+	{"compose", func(_ int, l string) string { return "worker-1  | " + l }},
+	{"journal", func(i int, l string) string {
+		return fmt.Sprintf("Nov 30 12:00:%02d host agentd[4711]: %s", i%60, l)
+	}},
+	{"stamp", func(i int, l string) string { return fmt.Sprintf("2026-11-30T12:00:%02d.%06dZ %s", i%60, i, l) }},
+	{"container", func(i int, l string) string {
+		return fmt.Sprintf("2026-11-30T12:00:%02d.%09dZ stderr F %s", i%60, i, l)
+	}},
+	{"carriage returns", func(_ int, l string) string { return l + "\r" }},
+	{"colours", func(_ int, l string) string { return "\x1b[31m" + l + "\x1b[0m" }},
+	{"spaces", func(_ int, l string) string { return strings.ReplaceAll(l, "\t", "    ") }},
+}
+
+// Dressed judges every vector of a file again in each dress: the verdict must be the one without it.
+func Dressed(t *testing.T, c *classify.Classifier, file string) {
+	t.Helper()
+	for _, v := range Vectors(t, file) {
+		k, err := classify.DecodeCase(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain := c.Classify(k.Input)
+		lines := strings.Split(strings.TrimRight(string(k.Input.Text), "\n"), "\n")
+		for _, d := range dresses {
+			dressed := make([]string, len(lines))
+			for i, l := range lines {
+				dressed[i] = d.line(i, l)
+			}
+			in := k.Input
+			in.Text = []byte(strings.Join(dressed, "\n") + "\n")
+			got := c.Classify(in)
+			if got.Disposition != plain.Disposition || got.Family != plain.Family || got.Reason != plain.Reason || got.Module != plain.Module || got.Symbol != plain.Symbol {
+				t.Errorf("%s in %s: %s/%s/%s %s:%s, without it %s/%s/%s %s:%s", k.ID, d.name, got.Disposition, got.Family, got.Reason, got.Module, got.Symbol,
+					plain.Disposition, plain.Family, plain.Reason, plain.Module, plain.Symbol)
+			}
+		}
+	}
 }
 
 func judge(t *testing.T, c *classify.Classifier, vectors [][]byte, g Goal) {
@@ -161,4 +207,59 @@ func (y *tally) hold(t *testing.T, g Goal) {
 			t.Errorf("%s is %.3f, the goal is %.3f", goal.name, got, goal.threshold)
 		}
 	}
+}
+
+// Fuzz feeds any text to a classifier, with the vectors of the files as seeds. Skew must name a unit that was declared, and
+// there is none where nothing is managed.
+func Fuzz(f *testing.F, c *classify.Classifier, files ...string) {
+	f.Helper()
+	var managed []classify.Root
+	for _, file := range files {
+		for _, v := range Vectors(f, file) {
+			if k, err := classify.DecodeCase(v); err == nil {
+				managed = k.Input.Roots
+				f.Add(k.Input.Text, k.Input.Exit.Code, k.Input.Exit.Signal)
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte, code int, signal string) {
+		in := classify.Input{Text: data, Exit: classify.Exit{Code: code, Signal: signal}, Roots: managed, Workspaces: []string{"/home/ada/proj"}}
+		v := c.Classify(in)
+		switch {
+		case v.Disposition == classify.Skew && (v.Module == "" || v.Root == "" || v.Family == classify.NoFamily || v.Reason != ""):
+			t.Errorf("skew without a managed unit: %+v", v)
+		case v.Disposition != classify.Skew && v.Reason == "":
+			t.Errorf("%s without a reason", v.Disposition)
+		case v.ManagedModules == nil:
+			t.Error("managed modules are nil")
+		}
+		in.Roots = nil
+		if v := c.Classify(in); v.Disposition == classify.Skew {
+			t.Errorf("skew although nothing is managed: %+v", v)
+		}
+	})
+}
+
+// Bench measures the first skew of a file at the end of a full tail of healthy lines.
+func Bench(b *testing.B, c *classify.Classifier, file string) {
+	b.Helper()
+	for _, v := range Vectors(b, file) {
+		k, err := classify.DecodeCase(v)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if c.Classify(k.Input).Disposition != classify.Skew {
+			continue
+		}
+		healthy := strings.Repeat("2026-11-30 12:00:02 INFO  [main] worker - polled the queue, nothing to do\n", classify.TailLimit/64)
+		in := k.Input
+		in.Text = []byte(healthy + string(k.Input.Text))
+		b.SetBytes(classify.TailLimit)
+		b.ReportAllocs()
+		for b.Loop() {
+			c.Classify(in)
+		}
+		return
+	}
+	b.Fatal("no skew in " + file)
 }
