@@ -61,7 +61,7 @@ func (s *scope) holderOf(fr *Frame) (holder, string, int) {
 	if h == managed {
 		return h, module, root
 	}
-	if h == nobody && fr.Unit != "" && !absolute(cleanPath(fr.File)) {
+	if h == nobody && fr.Unit != "" && (fr.Built || !absolute(cleanPath(fr.File))) {
 		if r, _ := s.pattern(fr.Unit); r >= 0 {
 			return managed, fr.Unit, r
 		}
