@@ -31,7 +31,7 @@ func (s *scope) stackOf(f *Failure, outer bool) stack {
 		h, module, root := s.holderOf(fr)
 		if h == nobody {
 			switch {
-			case (!started && s.startsPrograms(fr.File) || fr.File == foot && foot != "") && !temporary(fr.File):
+			case (!started && (fr.Built || s.startsPrograms(fr.File)) || fr.File == foot && foot != "") && !temporary(fr.File):
 				h, foot = launcher, fr.File
 			default:
 				h = packaged

@@ -68,7 +68,8 @@ type call struct {
 
 // findRaised finds the first reason with a stack inside a printed term.
 func findRaised(s string) (raised, bool) {
-	for at := 0; at < len(s); {
+	// A few look like one and are none; more are no term of the machine.
+	for at, tries := 0, 0; at < len(s) && tries < 16; {
 		next := strings.IndexByte(s[at:], '{')
 		if next < 0 {
 			break
@@ -82,6 +83,7 @@ func findRaised(s string) (raised, bool) {
 			}
 		}
 		if simple != "" || compound(rest) {
+			tries++
 			parts, _ := elements(s[at:])
 			if len(parts) >= 2 {
 				if st := stackOf(parts[1]); len(st) > 0 {

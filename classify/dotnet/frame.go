@@ -61,6 +61,9 @@ func place(fr *classify.Frame, s string) {
 	}
 }
 
+// entry is the class that the compiler makes of a program without one, outside of every namespace.
+const entry = "Program"
+
 // splitFrame cuts the name of a frame into class and method. What the compiler made up belongs to the class around it.
 func splitFrame(name string) (class, method string, ok bool) {
 	if strings.ContainsAny(name, " \t") && !strings.Contains(name, "[") {
@@ -85,7 +88,7 @@ func splitFrame(name string) (class, method string, ok bool) {
 		}
 		at := strings.LastIndexByte(head, '.')
 		if at <= 0 {
-			return "Program", head, name != "" && head == name // a program without a namespace
+			return entry, head, head == name
 		}
 		class, method = head[:at], head[at+1:]
 	}
@@ -112,6 +115,9 @@ func origin(class string) classify.Origin {
 		if strings.HasPrefix(class, p) || class == strings.TrimSuffix(p, ".") {
 			return classify.OriginRuntime
 		}
+	}
+	if class == entry {
+		return classify.OriginUnknown // at the foot of a stack it is what the process was started as
 	}
 	return classify.OriginPackage
 }

@@ -8,10 +8,11 @@ import (
 	"github.com/mulligan-dev/mulligan/classify/text"
 )
 
-// The bounds of one text: lines of a message, links of a chain.
+// The bounds of one text: lines of a message, links of a chain, and how far into a line a type is looked for.
 const (
 	maxMessage = 48
 	maxLinks   = 32
+	maxHead    = 2048
 )
 
 // parser finds the failures in the lines of a log.
@@ -260,6 +261,7 @@ func envelope(all []*classify.Failure, i int) bool {
 
 // inline finds the exception in a line: at its beginning, or behind the words of a log entry. -1 for none.
 func inline(l string) int {
+	l = l[:min(len(l), maxHead)]
 	for from := 0; ; {
 		at := strings.Index(l[from:], "Exception")
 		if at < 0 {

@@ -171,6 +171,9 @@ func origin(class string) classify.Origin {
 		return classify.OriginTest
 	case platform(class):
 		return classify.OriginRuntime
+	case !strings.Contains(class, "."):
+		// Libraries have packages. What has none was typed by somebody: a script, a single file.
+		return classify.OriginUser
 	}
 	return classify.OriginPackage
 }

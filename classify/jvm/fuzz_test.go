@@ -3,8 +3,8 @@ package jvm_test
 import (
 	"testing"
 
-	"github.com/mulligan-dev/mulligan/classify/jvm"
 	"github.com/mulligan-dev/mulligan/classify/internal/scoretest"
+	"github.com/mulligan-dev/mulligan/classify/jvm"
 )
 
 // FuzzClassify holds what must be true of a verdict on any text at all. Its seeds are the vectors.

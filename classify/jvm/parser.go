@@ -8,11 +8,13 @@ import (
 	"github.com/mulligan-dev/mulligan/classify/text"
 )
 
-// The bounds of one trace: lines of a message, lines of others between two frames, links of a chain.
+// The bounds of one trace: lines of a message, lines of others between two frames, links of a chain, and how far
+// into a line a type is looked for.
 const (
 	maxMessage = 64
 	maxStrays  = 8
 	maxLinks   = 48
+	maxHead    = 2048
 )
 
 // parser finds the failures in the lines of a log.
@@ -354,6 +356,7 @@ func (p *parser) remember(links []link, f *classify.Failure) {
 
 // inline finds the exception in a line: at its beginning, or behind the words of a log entry. -1 for none.
 func inline(l string) int {
+	l = l[:min(len(l), maxHead)]
 	for from := 0; from < len(l); {
 		at := -1
 		for _, suffix := range [...]string{"Exception", "Error", "Throwable", "Failure", "Death"} {
