@@ -63,7 +63,7 @@ func (p *parser) introduced(f *classify.Failure) {
 		case seen <= 2 && numbered(t) && strings.Contains(t, ") test "):
 			f.Listed = classify.TestFailure // "  1) test dips the pen (PenTest)"
 			return
-		case seen == 1 && !f.Fatal && logline.Entry(t) && logline.Handled(t) && strings.ContainsAny(t, ":-"):
+		case seen == 1 && !f.Fatal && logline.Introduces(t):
 			f.Survived = true
 			return
 		}

@@ -88,7 +88,7 @@ func (p *parser) introduced(f *classify.Failure) {
 		}
 		// The console logger prints level and category in one line, and what it has to say indented below.
 		if !f.Fatal && logline.Entry(t) {
-			f.Survived = f.Survived || logline.Handled(t) && (l[0] == ' ' || seen == 1)
+			f.Survived = f.Survived || logline.Handled(t) && l[0] == ' ' || logline.Introduces(t) && seen == 1
 			return
 		}
 	}

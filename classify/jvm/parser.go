@@ -85,7 +85,7 @@ func (p *parser) introduced(f *classify.Failure) {
 		case logline.Quoted(t):
 			f.Listed = classify.ToolFailure
 			return
-		case seen == 1 && !f.Fatal && logline.Entry(t) && logline.Handled(t) && announces(t):
+		case seen == 1 && !f.Fatal && logline.Introduces(t):
 			f.Survived = true
 			return
 		}
@@ -93,18 +93,6 @@ func (p *parser) introduced(f *classify.Failure) {
 			return
 		}
 	}
-}
-
-// announces reports an entry that is about a failure: what stands above a trace need not belong to it.
-func announces(l string) bool {
-	l = strings.ToLower(l)
-	for _, w := range [...]string{"fail", "error", "exception", "could not", "cannot", "can't", "unable", "skip", "missing", "without", "unavailable", "ignor", "retry",
-		"optional", "fall", "problem", "caught", "not load", "not start", "disabled", "lost"} {
-		if strings.Contains(l, w) {
-			return true
-		}
-	}
-	return false
 }
 
 // testReport reports a line with which a test runner introduces a trace.

@@ -11,8 +11,10 @@ func level(line string) string {
 		return r == ' ' || r == '\t' || r == '[' || r == ']' || r == '|' || r == ':' || r == '=' || r == '('
 	}) {
 		switch w {
-		case "INFO", "info", "Info", "INF", "DEBUG", "debug", "Debug", "DBG", "dbug", "TRACE", "trace", "trce", "WARN", "warn", "WARNING", "warning", "Warning", "WRN", "notice", "NOTICE", "FINE", "CONFIG", "Information":
+		case "INFO", "info", "Info", "INF", "DEBUG", "debug", "Debug", "DBG", "dbug", "TRACE", "trace", "trce", "notice", "NOTICE", "FINE", "CONFIG", "Information":
 			return "low"
+		case "WARN", "warn", "WARNING", "warning", "Warning", "WRN":
+			return "warn"
 		case "ERROR", "error", "FATAL", "fatal", "SEVERE", "CRITICAL", "critical", "crit", "fail", "ERR", "FTL", "Error", "Critical":
 			return "high"
 		}
@@ -25,7 +27,7 @@ func Entry(line string) bool { return level(line) != "" }
 
 // Handled reports a line that says that what it reports was survived: by its level or by its words.
 func Handled(line string) bool {
-	if level(line) == "low" {
+	if v := level(line); v == "low" || v == "warn" {
 		return true
 	}
 	l := strings.ToLower(line)
@@ -54,4 +56,23 @@ func Quoted(line string) bool {
 		}
 	}
 	return strings.HasPrefix(l, "stderr") || strings.HasPrefix(l, "stdout") || strings.HasPrefix(l, "$ ")
+}
+
+// Introduces reports an entry which says that the failure in the lines below it was survived. A warning in front of a stack
+// is about it; a line of ordinary work may stand there by chance, unless it speaks of a failure.
+func Introduces(line string) bool {
+	if !Entry(line) || !Handled(line) {
+		return false
+	}
+	if level(line) == "warn" {
+		return true
+	}
+	l := strings.ToLower(line)
+	for _, w := range [...]string{"fail", "error", "exception", "could not", "cannot", "can't", "unable", "skip", "missing", "without", "unavailable", "ignor", "retry",
+		"optional", "fall", "problem", "caught", "not load", "not start", "disabled", "lost"} {
+		if strings.Contains(l, w) {
+			return true
+		}
+	}
+	return false
 }
