@@ -35,7 +35,7 @@ func (j *judge) caused(f *Failure, v, cause Verdict, outer bool) Verdict {
 	}
 	// The wrapper's frames lead to the place where the cause was caught, so they are the outer ones.
 	if own && v.Disposition != Skew && j.deciding(f.Cause, cause) {
-		cause.Frames = append(append([]Frame{}, v.Frames...), cause.Frames...)
+		cause.Frames = append(append([]Frame{}, v.Frames...), cause.Frames[shared(v.Frames, cause.Frames):]...)
 		j.summarize(&cause)
 		return cause
 	}
@@ -44,6 +44,15 @@ func (j *judge) caused(f *Failure, v, cause Verdict, outer bool) Verdict {
 		return never(v, cause.Reason)
 	}
 	return v
+}
+
+// shared counts the outermost frames that two stacks have in common. Some runtimes print them for wrapper and cause.
+func shared(a, b []Frame) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // deciding reports whether a cause is one that its wrapper does not outweigh.

@@ -88,6 +88,13 @@ type Failure struct {
 	Cut bool
 	// Survived says that the text reports the failure as handled: a retry, a fallback, a warning.
 	Survived bool
+	// Listed is the entry of the never list that the failure is on by what only its runtime knows: a type of the
+	// runtime's own library, or the report of a test runner that the failure stands in. Empty for none.
+	Listed Reason
+	// FileIsUnit says that File is itself the unit that the failure is about: an archive, a program.
+	FileIsUnit bool
+	// Unnamed says that the runtime never names the unit in this message, so that the one that asked stands for it.
+	Unnamed bool
 
 	// Cause is the failure that this one was raised from, Context the one that was being handled when this one came up.
 	// At most one of them is set.
@@ -116,4 +123,6 @@ const (
 	OriginUser
 	// OriginLauncher: code without a file that starts a program.
 	OriginLauncher
+	// OriginTest: a test runner. What is raised under it is the test's result.
+	OriginTest
 )

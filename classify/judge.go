@@ -23,6 +23,9 @@ func (j *judge) single(f *Failure, outer bool) Verdict {
 	if underTest(st.frames) {
 		return never(v, TestFailure)
 	}
+	if f.Listed != "" {
+		return never(v, f.Listed)
+	}
 	if f.Cut {
 		return j.cut(v, f, at)
 	}
@@ -49,6 +52,8 @@ func (j *judge) single(f *Failure, outer bool) Verdict {
 		return j.unreadable(v, f, &st, at)
 	case KindCrash:
 		return unknown(v, StaleBinding, "crash_signal")
+	case KindNewerData:
+		return j.stored(v, f, at)
 	}
 	return j.worded(v, f, &st, at)
 }
@@ -56,6 +61,9 @@ func (j *judge) single(f *Failure, outer bool) Verdict {
 // underTest reports a stack that runs through a test runner. What a test raises is the test's result, whoever's code raised it.
 func underTest(frames []Frame) bool {
 	for i := range frames {
+		if frames[i].Origin == OriginTest {
+			return true
+		}
 		if frames[i].Origin == OriginUnknown || frames[i].Module != "" {
 			continue
 		}
@@ -145,6 +153,11 @@ type target struct {
 
 // about finds the unit a failure names. A printed path decides over the name.
 func (j *judge) about(f *Failure) target {
+	if f.FileIsUnit {
+		if d, ok := j.claim(cleanPath(f.File)); ok && d.root >= 0 {
+			return target{managed, f.File, d.root, false, false}
+		}
+	}
 	// Bindings come first, because their names need no folder: a wheel installs them wherever the interpreter looks.
 	// Only a workspace may hold a binding of the same name that is not the product's.
 	for _, name := range [...]string{f.Object, f.Module} {
@@ -358,7 +371,10 @@ func (j *judge) torn(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	}
 	if t.holder == nobody && f.Module == "" && f.File == "" && f.Object == "" && at.holder == managed {
 		// What was being loaded is not said, and may be anybody's.
-		return unknown(v, TornFile, "module_not_named")
+		if !f.Unnamed {
+			return unknown(v, TornFile, "module_not_named")
+		}
+		t = target{managed, at.module, at.root, false, false}
 	}
 	switch {
 	case t.holder == workspace || t.holder != managed && at.holder == workspace:
@@ -386,6 +402,22 @@ func (j *judge) torn(v Verdict, f *Failure, st *stack, at seat) Verdict {
 		return unknown(v, TornFile, "disk_full_then_torn")
 	}
 	return j.skew(v, TornFile, t.module, t.root, "")
+}
+
+// stored judges data whose runtime says that it does not fit the unit that reads it.
+func (j *judge) stored(v Verdict, f *Failure, at seat) Verdict {
+	t := j.about(f)
+	switch {
+	case at.holder == workspace || t.holder == workspace:
+		return never(v, WorkspaceError)
+	case t.holder != managed:
+		return unknown(v, DataFormat, "data_of_third_party")
+	case t.unclear:
+		return unknown(v, DataFormat, "ambiguous_root")
+	case at.holder == packaged && !f.ByData:
+		return unknown(v, DataFormat, "raised_by_third_party")
+	}
+	return j.skew(v, DataFormat, t.module, t.root, f.Symbol)
 }
 
 // attribute judges a member that an instance or a class lacks: no family, unless the class is a binding's.

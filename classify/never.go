@@ -185,10 +185,16 @@ func neverByMessage(f *Failure, s *scope) Reason {
 		return OOM
 	case says(m, "failed to map segment from shared object") && !says(m, "not permitted", "permission denied"):
 		return OOM
-	case says(m, "rate limit", "rate_limit", "too many requests", "error code: 429", "insufficient_quota"):
+	case says(m, "rate limit", "rate_limit", "too many requests", "error code: 429", "response code: 429", "insufficient_quota"):
 		return RateLimit
-	case says(m, "invalid api key", "invalid x-api-key", "authentication_error", "error code: 401"):
+	case says(m, "response code: 401", "response code: 403", "401 (unauthorized)", "403 (forbidden)"):
 		return Auth
+	case says(m, "response code: 5", "status code does not indicate success"):
+		return ProviderError
+	case says(m, "invalid api key", "invalid x-api-key", "authentication_error", "error code: 401", "api_key is not set", "api key is not set", "api key not set", "no api key", "missing api key"):
+		return Auth
+	case says(m, "tool", "command", "hook", "subprocess") && says(m, "(exit ", "exit code", "exited "):
+		return ToolFailure
 	case says(m, "exited with", "returned non-zero exit status", "failed with exit code", "exit status", "tool '", "tool \""):
 		return ToolFailure
 	case says(m, "unknown directive", "invalid directive"):

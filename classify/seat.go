@@ -31,7 +31,7 @@ func (s *scope) stackOf(f *Failure, outer bool) stack {
 		h, module, root := s.holderOf(fr)
 		if h == nobody {
 			switch {
-			case (!started && s.startsPrograms(fr.File) || fr.File == foot && foot != "") && !temporary(fr.File):
+			case (!started && (fr.Built || s.startsPrograms(fr.File)) || fr.File == foot && foot != "") && !temporary(fr.File):
 				h, foot = launcher, fr.File
 			default:
 				h = packaged
@@ -61,7 +61,7 @@ func (s *scope) holderOf(fr *Frame) (holder, string, int) {
 	if h == managed {
 		return h, module, root
 	}
-	if h == nobody && fr.Unit != "" && !absolute(cleanPath(fr.File)) {
+	if h == nobody && fr.Unit != "" && (fr.Built || !absolute(cleanPath(fr.File))) {
 		if r, _ := s.pattern(fr.Unit); r >= 0 {
 			return managed, fr.Unit, r
 		}

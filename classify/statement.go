@@ -73,6 +73,8 @@ func testSummary(l string) bool {
 		return true
 	case strings.HasPrefix(t, "no tests ran in "), strings.HasPrefix(t, "evaluation failed :("):
 		return true
+	case strings.HasPrefix(t, "failed!  - failed:"):
+		return true
 	case strings.HasPrefix(t, "--- fail:"), strings.HasPrefix(t, "test result: failed"), strings.HasPrefix(t, "fail\t"):
 		return true
 	}

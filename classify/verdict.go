@@ -65,6 +65,8 @@ type Frame struct {
 	Source string `json:"-"`
 	// Unit is the name of the frame's unit where the text itself gives it, empty otherwise.
 	Unit string `json:"-"`
+	// Built says that File is where the unit was compiled, and not where it lies: the name of the unit decides whose it is.
+	Built bool `json:"-"`
 	// Origin is what the runtime knows of File.
 	Origin Origin `json:"-"`
 	// Open says that File starts inside a path, because the head of the text is cut.

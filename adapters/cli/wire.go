@@ -24,6 +24,9 @@ import (
 	"github.com/mulligan-dev/mulligan/adapters/terminal"
 	"github.com/mulligan-dev/mulligan/adapters/zlog"
 	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/classify/beam"
+	"github.com/mulligan-dev/mulligan/classify/dotnet"
+	"github.com/mulligan-dev/mulligan/classify/jvm"
 	"github.com/mulligan-dev/mulligan/classify/python"
 	"github.com/mulligan-dev/mulligan/notify"
 	"github.com/mulligan-dev/mulligan/restart"
@@ -113,7 +116,7 @@ func probes() (map[string]restart.Runtime, error) {
 
 // classifier reads the failure texts of every runtime that there is a package for.
 func classifier() (*classify.Classifier, error) {
-	return classify.New(classify.Config{Runtimes: []classify.Runtime{python.New()}})
+	return classify.New(classify.Config{Runtimes: []classify.Runtime{python.New(), jvm.New(), dotnet.New(), beam.New()}})
 }
 
 // notifiers are those that the config chooses. The terminal is standard error, so that results stay apart from notices.

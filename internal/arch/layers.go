@@ -58,6 +58,7 @@ var Layers = []Layer{
 	{Packages: []string{"notify"}, Pure: true},
 	{Packages: []string{"ledger"}, Pure: true, May: []string{"ledger/stamp"}},
 
+	{Packages: []string{"classify/internal/scoretest"}, May: []string{"classify", "classify/text"}},
 	{Packages: append([]string{"classify/internal/..."}, runtimes...), Pure: true,
 		May: []string{"classify", "classify/text", "classify/internal/..."}},
 	{Packages: []string{"witness/journal"}, Pure: true, May: []string{"ledger/stamp"}},

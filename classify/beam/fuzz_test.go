@@ -1,0 +1,18 @@
+package beam_test
+
+import (
+	"testing"
+
+	"github.com/mulligan-dev/mulligan/classify/beam"
+	"github.com/mulligan-dev/mulligan/classify/internal/scoretest"
+)
+
+// FuzzClassify holds what must be true of a verdict on any text at all. Its seeds are the vectors.
+func FuzzClassify(f *testing.F) {
+	scoretest.Fuzz(f, scoretest.Classifier(f, beam.New()), "testdata/made.jsonl")
+}
+
+// BenchmarkParse reads one failure at the end of a full tail of healthy lines.
+func BenchmarkParse(b *testing.B) {
+	scoretest.Bench(b, scoretest.Classifier(b, beam.New()), "testdata/made.jsonl")
+}
