@@ -85,9 +85,9 @@ func (c *Classifier) classify(in Input) Verdict {
 	}
 	var s *scope
 	if rt != nil {
-		s = newScope(in, rt.Module)
+		s = newScope(in, rt)
 	} else {
-		s = newScope(in, func(string) string { return "" })
+		s = newScope(in, nil)
 	}
 	if f == nil || f.Survived {
 		if f != nil {

@@ -31,6 +31,15 @@ func ReadLoader(m string) (Native, bool) {
 	return elfLoader(m)
 }
 
+// Apply enters into a failure what the loader says, for runtimes that print nothing of their own beside it. Where one
+// object lacks something of another, the failure is about the one that does not have it.
+func (n Native) Apply(f *Failure) {
+	f.Kind, f.Object, f.Symbol = n.Kind, n.Object, n.Symbol
+	if n.Needs != "" {
+		f.Object = n.Needs
+	}
+}
+
 // elfLoader reads "object: complaint".
 func elfLoader(m string) (Native, bool) {
 	n := Native{Object: beforeColon(m)}

@@ -53,6 +53,8 @@ func terminalReason(line string) Reason {
 		return TestFailure
 	case toolStatement(l):
 		return ToolFailure
+	case testCommand(l):
+		return TestFailure
 	}
 	return ""
 }
@@ -88,14 +90,34 @@ func testSummary(l string) bool {
 
 // toolStatement reports a line that says that a tool ended badly.
 func toolStatement(l string) bool {
-	if strings.Contains(l, "failed with exit code") || strings.Contains(l, "tool call failed") {
+	if strings.Contains(l, "failed with exit code") || strings.Contains(l, "tool call failed") || strings.Contains(l, "executable file not found in $path") {
 		return true
 	}
 	if !strings.Contains(l, "tool") && !strings.Contains(l, "command") && !strings.Contains(l, "hook") {
 		return false
 	}
 	return strings.Contains(l, "exited with") || strings.Contains(l, "failed with exit") || strings.Contains(l, "exit status") ||
-		strings.Contains(l, "exit code") || strings.Contains(l, "tool failed") || strings.Contains(l, "returned non-zero")
+		strings.Contains(l, "exit code") || strings.Contains(l, "tool failed") || strings.Contains(l, "returned non-zero") || exited(l)
+}
+
+// exited reports "exited 127": the word, and a status right behind it.
+func exited(l string) bool {
+	_, rest, ok := strings.Cut(l, " exited ")
+	return ok && rest != "" && rest[0] >= '1' && rest[0] <= '9'
+}
+
+// testCommand reports a line that says that the run of a test program failed.
+func testCommand(l string) bool {
+	if !strings.Contains(l, "fail") {
+		return false
+	}
+	for _, w := range [...]string{"node --test", "npm test", "npm run test", "yarn test", "pnpm test", "go test", "cargo test", "pytest", "vitest", "jest ", "jest`", "mocha ", "mocha`",
+		"mvn test", "gradle test", "rspec", "phpunit", "mix test", "dotnet test"} {
+		if strings.Contains(l, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // after reads the lines behind a failure.
@@ -240,6 +262,10 @@ func (c *Classifier) statement(line string, s *scope, v Verdict) Verdict {
 	// Only the product itself can say that its data or its wire does not fit. The same words from a tool are the tool's
 	// business.
 	prog, rest, ok := speaker(line, s)
+	// A document of the user's that somebody could not read: who says so does not matter.
+	if !ok && s.foreignData(line) && says(l, "error in ", "error: ", "invalid ", "cannot parse", "cannot read", "failed to parse", "parse error", "syntax error") && parsed(l) {
+		return never(v, WorkspaceError)
+	}
 	if !ok || leveled(line) || survivedWords(l) {
 		return v
 	}
@@ -255,6 +281,9 @@ func (c *Classifier) statement(line string, s *scope, v Verdict) Verdict {
 		return never(v, r)
 	}
 	j := &judge{scope: s, log: &evidence{}}
+	if j.foreignPlugin(rest) {
+		return never(v, ThirdPartyImport)
+	}
 	f := &Failure{Message: rest}
 	kind, module, broot := j.wording(f, seat{managed, prog, root, -1})
 	switch kind {
@@ -271,16 +300,13 @@ func (c *Classifier) statement(line string, s *scope, v Verdict) Verdict {
 		v.Module = prog
 		return unknown(v, WireSchema, "schema_drift_direction_unclear")
 	}
-	if !final(l) {
-		return v
-	}
 	for _, r := range c.runtimes {
 		reader, ok := r.(StatementReader)
 		if !ok {
 			continue
 		}
-		if f := reader.Statement(rest); f != nil {
-			s.module = r.Module
+		if f := reader.Statement(rest); f != nil && (f.Fatal || final(l)) {
+			s.read(r)
 			f.Startup = true // the program itself says what it lacked
 			v = j.single(f, true)
 			v.Runtime = r.Name()
@@ -288,6 +314,29 @@ func (c *Classifier) statement(line string, s *scope, v Verdict) Verdict {
 		}
 	}
 	return v
+}
+
+// parsed reports a line, in lower case, about a document that a parser refused.
+func parsed(l string) bool {
+	return says(l, " json", "yaml", "toml", "unexpected", "expected", "unknown field", "unknown key", "at position ", " line ")
+}
+
+// foreignPlugin reports a message about a plugin that lies in no declared folder.
+func (j *judge) foreignPlugin(m string) bool {
+	_, rest, ok := strings.Cut(m, "plugin ")
+	if !ok {
+		return false
+	}
+	path, _, _ := strings.Cut(strings.TrimLeft(rest, "'\"`"), " ")
+	path = cleanPath(strings.TrimRight(path, "'\"`:,"))
+	if !absolute(path) {
+		return false
+	}
+	if _, r := j.binding(path); r >= 0 {
+		return false
+	}
+	_, claimed := j.claim(path)
+	return !claimed
 }
 
 // final reports a line, in lower case, that says that the program cannot go on.

@@ -130,6 +130,20 @@ func (j *judge) namedBinding(s string) (string, int) {
 			if word(s, b) || strings.Contains(b, "_") && word(s, strings.ReplaceAll(b, "_", "-")) {
 				return b, i
 			}
+			// People leave the ending out. What is left must not be a word of the language.
+			if stem := bindingStem(b); stem != b && strings.ContainsAny(stem, "_-") && (word(s, stem) || word(s, strings.ReplaceAll(stem, "_", "-"))) {
+				return b, i
+			}
+		}
+	}
+	return "", -1
+}
+
+// named finds the first managed module that a message names as a whole word.
+func (j *judge) named(m string) (string, int) {
+	for w := range strings.FieldsFuncSeq(m, func(r rune) bool { return strings.ContainsRune(" \"'`,;:()[]{}=", r) }) {
+		if r, more := j.pattern(w); r >= 0 && !more && has(j.roots[r].Modules, w) {
+			return w, r
 		}
 	}
 	return "", -1
