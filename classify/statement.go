@@ -284,6 +284,9 @@ func (c *Classifier) statement(line string, s *scope, v Verdict) Verdict {
 	if j.foreignPlugin(rest) {
 		return never(v, ThirdPartyImport)
 	}
+	if got, ok := c.quoted(rest, s, true); ok {
+		return got
+	}
 	f := &Failure{Message: rest}
 	kind, module, broot := j.wording(f, seat{managed, prog, root, -1})
 	switch kind {
@@ -300,20 +303,32 @@ func (c *Classifier) statement(line string, s *scope, v Verdict) Verdict {
 		v.Module = prog
 		return unknown(v, WireSchema, "schema_drift_direction_unclear")
 	}
+	if !final(l) {
+		return v
+	}
+	if got, ok := c.quoted(rest, s, false); ok {
+		return got
+	}
+	return v
+}
+
+// quoted judges the failure of a runtime whose message a line repeats. sure leaves only those that the line alone proves to be
+// the end.
+func (c *Classifier) quoted(line string, s *scope, sure bool) (Verdict, bool) {
 	for _, r := range c.runtimes {
 		reader, ok := r.(StatementReader)
 		if !ok {
 			continue
 		}
-		if f := reader.Statement(rest); f != nil && (f.Fatal || final(l)) {
+		if f := reader.Statement(line); f != nil && (f.Fatal || !sure) {
 			s.read(r)
 			f.Startup = true // the program itself says what it lacked
-			v = j.single(f, true)
+			v := (&judge{scope: s, log: &evidence{}}).single(f, true)
 			v.Runtime = r.Name()
-			return v
+			return v, true
 		}
 	}
-	return v
+	return Verdict{}, false
 }
 
 // parsed reports a line, in lower case, about a document that a parser refused.

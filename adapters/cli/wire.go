@@ -24,8 +24,11 @@ import (
 	"github.com/mulligan-dev/mulligan/adapters/terminal"
 	"github.com/mulligan-dev/mulligan/adapters/zlog"
 	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/classify/golang"
+	"github.com/mulligan-dev/mulligan/classify/loader"
 	"github.com/mulligan-dev/mulligan/classify/node"
 	"github.com/mulligan-dev/mulligan/classify/python"
+	"github.com/mulligan-dev/mulligan/classify/rust"
 	"github.com/mulligan-dev/mulligan/notify"
 	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/restart/managed"
@@ -114,7 +117,7 @@ func probes() (map[string]restart.Runtime, error) {
 
 // classifier reads the failure texts of every runtime that there is a package for.
 func classifier() (*classify.Classifier, error) {
-	return classify.New(classify.Config{Runtimes: []classify.Runtime{python.New(), node.New()}})
+	return classify.New(classify.Config{Runtimes: []classify.Runtime{python.New(), node.New(), loader.New(), golang.New(), rust.New()}})
 }
 
 // notifiers are those that the config chooses. The terminal is standard error, so that results stay apart from notices.
