@@ -144,11 +144,20 @@ func (c *Classifier) parse(log *text.Log) (*Failure, Runtime) {
 	// A runtime that embeds another one prints the inner failure first and its own around it, so the later one is nearer
 	// to the death.
 	for _, r := range c.runtimes {
-		if f := r.Parse(log); f != nil && (best == nil || f.Last > best.Last) {
+		if f := r.Parse(log); f != nil && (best == nil || nearer(f, best)) {
 			best, by = f, r
 		}
 	}
 	return best, by
+}
+
+// nearer reports whether a failure is nearer to the death than the best one so far. Of two readings of the same lines the one
+// that found a stack has understood them.
+func nearer(f, best *Failure) bool {
+	if f.First <= best.Last && best.First <= f.Last && (len(f.Frames) > 0) != (len(best.Frames) > 0) {
+		return len(f.Frames) > 0
+	}
+	return f.Last > best.Last
 }
 
 // gatherEvidence reads what the lines before a failure say about the machine.

@@ -354,7 +354,7 @@ func (j *judge) torn(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	// An archive that holds packages is no module itself. If it lies in a root, the unit that was being loaded out of it
 	// is the one that the innermost frame was in.
 	t := j.about(f)
-	if t.holder != managed && t.holder != workspace && f.File != "" && f.Module == "" && at.holder == managed {
+	if t.holder != managed && t.holder != workspace && f.File != "" && f.Module == "" && at.holder == managed && j.place == nil {
 		// The file is an archive or a library that holds the unit which the innermost frame was loading.
 		if d, ok := j.claim(cleanPath(f.File)); ok && d.root >= 0 {
 			t = target{managed, at.module, at.root, false, false}

@@ -78,6 +78,9 @@ func testSummary(l string) bool {
 	case strings.HasPrefix(t, "--- fail:"), strings.HasPrefix(t, "test result: failed"), strings.HasPrefix(t, "fail\t"):
 		return true
 	}
+	if word, n, ok := counted(t); ok && word == "fail" && n != "0" {
+		return true
+	}
 	// "1 failed, 3 passed in 0.37s", "2 errors in 1.20s (0:00:01)"
 	if at := strings.LastIndex(t, " in "); at > 0 && t[0] >= '0' && t[0] <= '9' {
 		count := t[:at]
@@ -86,6 +89,19 @@ func testSummary(l string) bool {
 		}
 	}
 	return false
+}
+
+// counted reads one of the counts that a test runner prints, in lower case: "# fail 1".
+func counted(t string) (word, n string, ok bool) {
+	for _, mark := range [...]string{"# ", "\u2139 "} {
+		rest, found := strings.CutPrefix(t, mark)
+		if !found {
+			continue
+		}
+		word, n, ok = strings.Cut(rest, " ")
+		return word, n, ok && strings.Trim(n, "0123456789.") == "" && n != ""
+	}
+	return "", "", false
 }
 
 // toolStatement reports a line that says that a tool ended badly.
@@ -167,6 +183,9 @@ func active(line string) bearing {
 		if strings.Contains(l, w) {
 			return neutral
 		}
+	}
+	if _, _, ok := counted(l); ok {
+		return neutral
 	}
 	// Words of work that goes on.
 	for _, w := range [...]string{"continuing", "carrying on", "going on", "resum", "retry", "trying again", "again in", "turn ",

@@ -11,7 +11,7 @@ import (
 func frameLine(l string) (fr classify.Frame, depth int, ok bool) {
 	t := strings.TrimLeft(l, " \t")
 	depth = len(l) - len(t)
-	if depth == 0 || !strings.HasPrefix(t, "at ") {
+	if depth < 4 || l[0] == '\t' || !strings.HasPrefix(t, "at ") {
 		return fr, depth, false
 	}
 	// Inside of a list the last frame of an error carries a comma, and where properties follow a brace.
@@ -25,6 +25,12 @@ func frameLine(l string) (fr classify.Frame, depth int, ok bool) {
 		}
 	}
 	fr.File, fr.Line = location(place)
+	// Other runtimes write their stacks alike.
+	for _, end := range [...]string{".java", ".kt", ".scala", ".groovy", ".clj", "Native Method", "Unknown Source"} {
+		if strings.HasSuffix(fr.File, end) {
+			return fr, depth, false
+		}
+	}
 	fr.Origin = origin(fr.File)
 	return fr, depth, true
 }

@@ -11,7 +11,6 @@ import (
 // finish reads what the error says, once everything that belongs to it is there.
 func finish(f *classify.Failure, k *facts) {
 	m := f.Message
-	plainType := general(f.Type)
 	switch {
 	case k.code == "MODULE_NOT_FOUND" || k.code == "ERR_MODULE_NOT_FOUND" || telling(m):
 		missing(f, k)
@@ -27,6 +26,9 @@ func finish(f *classify.Failure, k *facts) {
 		chunk(f)
 	case f.Type == "SyntaxError" || k.code == "ERR_INVALID_PACKAGE_CONFIG" || strings.HasPrefix(m, "Invalid package config ") || strings.HasPrefix(m, "Error parsing /"):
 		syntax(f, k)
+	case strings.HasPrefix(m, "Command failed"):
+		f.Type = "ToolError"
+		return
 	case f.Type == "ReferenceError":
 		f.Kind = classify.KindUndefined
 		f.Symbol, _, _ = strings.Cut(m, " is not defined")
@@ -55,7 +57,7 @@ func finish(f *classify.Failure, k *facts) {
 		}
 	case f.Type == "AbortError", f.Type == "APIUserAbortError":
 		f.Type = "Cancelled"
-	case plainType && upper(k.code):
+	case general(f.Type) && upper(k.code):
 		// The code says more than a general type.
 		f.Type = k.code
 	}
@@ -163,16 +165,15 @@ func resolve(f *classify.Failure, from string) {
 	switch {
 	case strings.HasPrefix(m, "/") || len(m) > 2 && m[1] == ':' && m[2] == '/':
 		f.File, f.Module = f.Module, ""
-	case m == "." || m == ".." || strings.HasPrefix(m, "./") || strings.HasPrefix(m, "../"):
-		if from == "" {
-			return
-		}
+	case (m == "." || m == ".." || strings.HasPrefix(m, "./") || strings.HasPrefix(m, "../")) && from != "":
 		dir := path.Dir(strings.ReplaceAll(from, `\`, "/"))
-		file := path.Join(dir, m)
+		f.File, f.Module = path.Join(dir, m), ""
 		if strings.Contains(from, `\`) {
-			file = strings.ReplaceAll(file, "/", `\`)
+			f.File = strings.ReplaceAll(f.File, "/", `\`)
 		}
-		f.File, f.Module = file, ""
+	}
+	if strings.HasSuffix(f.File, ".node") {
+		f.Object = f.File
 	}
 }
 

@@ -118,16 +118,22 @@ func (p *parser) nested(n, col, in int) (*classify.Failure, int) {
 	if p.nesting >= maxNesting || col > len(p.lines[n]) {
 		return nil, n
 	}
-	end := n + 1
-	for end < len(p.lines) && (indent(p.lines[end]) >= in && strings.TrimSpace(p.lines[end]) != "}" || indent(p.lines[end]) > in || strings.TrimSpace(p.lines[end]) == "") {
-		// The next property ends it. Frames are deeper; lines of the message look like anything else.
-		if indent(p.lines[end]) == in && property(p.lines[end][in:]) {
+	end, framed := n+1, false
+	for ; end < len(p.lines); end++ {
+		l := p.lines[end]
+		_, _, ok := frameLine(l)
+		framed = framed || ok
+		if strings.TrimSpace(l) == "" || indent(l) > in {
+			continue
+		}
+		if indent(l) == in && strings.HasPrefix(l[in:], "}") {
+			end++
 			break
 		}
-		end++
-	}
-	if end < len(p.lines) && strings.HasPrefix(strings.TrimSpace(p.lines[end]), "}") && indent(p.lines[end]) == in {
-		end++
+		// Behind the stack, the next property or error. In front of it lines of the message look like anything.
+		if indent(l) < in || framed || property(l[in:]) {
+			break
+		}
 	}
 	lines := make([]string, 0, end-n)
 	lines = append(lines, p.lines[n][col:])

@@ -195,6 +195,9 @@ func syntax(f *classify.Failure, k *facts) {
 		}
 	}
 	// A string that does not end, or bytes that are no text. Other characters may be a newer language's.
+	if strings.HasPrefix(m, "Invalid or unexpected token") && strings.TrimSpace(k.source) == "" {
+		f.Kind = classify.KindTorn // bytes that do not even print
+	}
 	if strings.HasPrefix(m, "Invalid or unexpected token") && k.mark >= 0 && k.mark < len(k.source) {
 		switch c := k.source[k.mark]; {
 		case c == '"', c == '\'', c == '`', c == '\\', c < ' ', c >= 0x7f:
