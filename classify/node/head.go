@@ -61,6 +61,9 @@ func headAt(l string, at, end int) (head, bool) {
 	default:
 		return head{}, false
 	}
+	if h.typ == "error" && strings.HasPrefix(h.message, "Uncaught") {
+		return head{}, false // the error's own type follows
+	}
 	return h, true
 }
 

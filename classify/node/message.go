@@ -140,6 +140,8 @@ func missing(f *classify.Failure, k *facts) {
 		f.Frames = append(f.Frames, asker(from))
 	case len(stack) > 0:
 		from = stack[0]
+	default:
+		from = caller(f) // older versions print no list
 	}
 	f.Startup = starts(f)
 	f.Module = filePath(f.Module)
@@ -147,6 +149,16 @@ func missing(f *classify.Failure, k *facts) {
 		f.Standard = true
 	}
 	resolve(f, from)
+}
+
+// caller is the file of the innermost frame that is not the runtime's own.
+func caller(f *classify.Failure) string {
+	for i := len(f.Frames) - 1; i >= 0; i-- {
+		if f.Frames[i].Origin != classify.OriginRuntime {
+			return f.Frames[i].File
+		}
+	}
+	return ""
 }
 
 // starts reports that nobody but Node.js itself asked: it was told to run, or to load first, what is missing.
