@@ -165,7 +165,7 @@ func gatherEvidence(log *text.Log, f *Failure) *evidence {
 	e := &evidence{}
 	// Only lines in front of the failure count: what was full before could tear a file, what fills up later could not.
 	for _, l := range log.Lines[:min(max(f.First, 0), len(log.Lines))] {
-		if strings.Contains(l, "No space left on device") || strings.Contains(l, "Disk quota exceeded") {
+		if strings.Contains(l, "o space left on device") || strings.Contains(l, "Disk quota exceeded") {
 			e.diskFull = true
 		}
 	}

@@ -322,6 +322,9 @@ func (c *Classifier) statement(line string, s *scope, v Verdict) Verdict {
 		v.Module = prog
 		return unknown(v, WireSchema, "schema_drift_direction_unclear")
 	}
+	if r := neverByMessage(f, s); r != "" {
+		return never(v, r)
+	}
 	if !final(l) {
 		return v
 	}
@@ -358,11 +361,14 @@ func parsed(l string) bool {
 // foreignPlugin reports a message about a plugin that lies in no declared folder.
 func (j *judge) foreignPlugin(m string) bool {
 	_, rest, ok := strings.Cut(m, "plugin ")
+	if opened, after, found := strings.Cut(m, "plugin.Open("); found && (!ok || len(opened) < len(m)-len(rest)) {
+		rest, ok = after, true
+	}
 	if !ok {
 		return false
 	}
 	path, _, _ := strings.Cut(strings.TrimLeft(rest, "'\"`"), " ")
-	path = cleanPath(strings.TrimRight(path, "'\"`:,"))
+	path = cleanPath(strings.TrimRight(path, "'\"`:,)"))
 	if !absolute(path) {
 		return false
 	}

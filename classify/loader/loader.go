@@ -96,7 +96,7 @@ func (Runtime) Statement(line string) *classify.Failure {
 // handled reports a complaint that a program repeats as something it got over.
 func handled(l string) bool {
 	low := strings.ToLower(l)
-	for _, w := range [...]string{"falling back", "fallback", "ignored", "ignoring", "skipping", "continuing", "optional", "warn", "disabled", "using ", "retry"} {
+	for _, w := range [...]string{"falling back", "fallback", "ignored", "ignoring", "skipping", "continuing", "optional", "warn", "disabled", "using ", "retry", "tool output", "output of", "stderr of"} {
 		if strings.Contains(low, w) {
 			return true
 		}

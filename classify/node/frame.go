@@ -88,7 +88,7 @@ func origin(file string) classify.Origin {
 	case p == "", strings.HasPrefix(p, "<"), p == "native", strings.HasPrefix(p, "node:"), strings.HasPrefix(p, "internal/"), strings.HasPrefix(p, "ext:"), strings.HasPrefix(p, "index "),
 		strings.HasPrefix(p, "evalmachine."), strings.HasPrefix(p, "wasm:"), strings.HasPrefix(p, "eval at "):
 		return classify.OriginRuntime
-	case strings.HasPrefix(p, "[eval]"), strings.HasSuffix(p, "/[eval]"), strings.HasSuffix(p, "/[stdin]"), p == "[stdin]", strings.HasPrefix(p, "REPL"):
+	case strings.HasPrefix(p, "data:"), strings.HasPrefix(p, "[eval"), strings.HasSuffix(p, "/[eval]"), strings.HasSuffix(p, "/[eval1]"), strings.HasSuffix(p, "/[stdin]"), p == "[stdin]", strings.HasPrefix(p, "REPL"):
 		return classify.OriginUser
 	case !strings.Contains(p, "/"):
 		// Older versions print their own files without a folder: "module.js", "events.js".

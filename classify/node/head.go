@@ -132,6 +132,9 @@ func (p *parser) survived(i int, h head) bool {
 // handled reports words that introduce an error as something that the program got over.
 func handled(l string) bool {
 	low := strings.ToLower(l)
+	if strings.HasPrefix(low, "```") {
+		return true // quoted
+	}
 	for _, w := range [...]string{"continuing", "carrying on", "will retry", "retrying", "trying again", "ignored", "ignoring", "skipping", "skipped", "falling back", "fallback",
 		"using default", "optional", "non-fatal", "nonfatal", "not fatal", "without it", "tool output", "tool stderr", "output of", "going on without", "warning:"} {
 		if strings.Contains(low, w) {

@@ -139,7 +139,10 @@ func missing(f *classify.Failure, k *facts) {
 	case from != "":
 		f.Frames = append(f.Frames, asker(from))
 	case len(stack) > 0:
-		from = stack[0]
+		// The call may stand elsewhere, but this is the file for which it is looked up.
+		if from = stack[0]; from != "internal/preload" {
+			f.Frames = append(f.Frames, asker(from))
+		}
 	default:
 		from = caller(f) // older versions print no list
 	}
