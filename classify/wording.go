@@ -14,7 +14,7 @@ func (j *judge) wording(f *Failure, at seat) (Kind, string, int) {
 	if f.Type == "PackageNotFoundError" || says(l, "python version", "requires python", "api version") && !says(l, "schema", "wire") {
 		return KindOther, "", -1
 	}
-	if j.foreignData(m) {
+	if j.foreignData(m) || foreignFormat(l) || j.userConfig(m) {
 		return KindOther, "", -1
 	}
 	native := f.Type == "PanicException" || at.frame >= 0 && at.frame < len(f.Frames) && j.callsBinding(f.Frames[at.frame].Source)
@@ -67,6 +67,32 @@ func (s *scope) foreignData(m string) bool {
 				return true
 			}
 			from += at + len(d.path)
+		}
+	}
+	return false
+}
+
+// foreignFormat reports a message, in lower case, about what others define: the answers of a provider, and formats that many
+// programs read. Their versions do not change with the product.
+func foreignFormat(m string) bool {
+	return says(m, "provider response", "provider returned", "provider sent", "provider's", "from the provider", "from provider", "by the provider", "lockfile", "lock file version", "package manager",
+		"parquet", "avro", "git repository", "repository format", "openapi", "json schema", "onnx", "model format", "gguf")
+}
+
+// userConfig reports a message about a file of settings that lies in no root. People write those, and carry them between
+// machines.
+func (j *judge) userConfig(m string) bool {
+	for w := range strings.FieldsFuncSeq(m, func(r rune) bool { return strings.ContainsRune(" '\"`,;()", r) }) {
+		p := cleanPath(strings.TrimRight(w, ".:"))
+		if !absolute(p) {
+			continue
+		}
+		base := strings.ToLower(baseName(p))
+		if !strings.Contains(p, "/.config/") && !strings.Contains(base, "config") && !strings.Contains(base, "settings") && !strings.HasSuffix(base, ".toml") && !strings.HasSuffix(base, ".ini") {
+			continue
+		}
+		if d, ok := j.claim(p); !ok || d.root < 0 {
+			return true
 		}
 	}
 	return false
