@@ -77,7 +77,7 @@ func codeReason(code string) Reason {
 		return RateLimit
 	case "HTTP 401", "HTTP 403", "HTTP 407":
 		return Auth
-	case "104", "111", "101", "113", "103", "ECONNRESET", "ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "10061", "10054", "ENOTFOUND", "EAI_AGAIN":
+	case "104", "111", "101", "113", "103", "ECONNRESET", "ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "10061", "10054", "ENOTFOUND", "EAI_AGAIN", "EPIPE", "UND_ERR_SOCKET":
 		return ProviderError
 	}
 	// The status of an answer, where a client keeps it apart from the message. What is below 400 is no failure.

@@ -40,6 +40,10 @@ func finish(f *classify.Failure, k *facts) {
 	case f.Type == "RangeError" && strings.Contains(m, "allocation failed"), k.code == "ERR_WORKER_OUT_OF_MEMORY", k.code == "ERR_MEMORY_ALLOCATION_FAILED":
 		f.Type = "OutOfMemory"
 		return
+	case strings.HasPrefix(k.code, "UND_ERR_"):
+		f.Code = k.code
+	case strings.Contains(k.code, "CERT_") || strings.HasSuffix(k.code, "_CERT") || strings.HasPrefix(k.code, "ERR_TLS_") || strings.HasPrefix(k.code, "ERR_SSL_"):
+		f.Code = "ECONNREFUSED" // the peer was there, and no connection came about
 	case k.syscall != "" || systemCode(k.code):
 		system(f, k)
 	}
@@ -92,7 +96,7 @@ func httpCode(f *classify.Failure) string {
 			return "HTTP " + n
 		}
 	}
-	if n := leadingDigits(m); len(n) == 3 && n >= "400" && n < "600" && len(m) > 4 && m[3] == ' ' && !general(f.Type) {
+	if n := leadingDigits(m); len(n) == 3 && n >= "400" && n < "600" && len(m) > 4 && m[3] == ' ' && (!general(f.Type) || m[4] == '{' || m[4] >= 'A' && m[4] <= 'Z') {
 		return "HTTP " + n
 	}
 	return ""
