@@ -367,8 +367,18 @@ func (j *judge) foreignPlugin(m string) bool {
 	if !ok {
 		return false
 	}
-	path, _, _ := strings.Cut(strings.TrimLeft(rest, "'\"`"), " ")
+	end := " "
+	if rest != "" && strings.IndexByte("'\"`", rest[0]) >= 0 {
+		rest, end = rest[1:], rest[:1]
+	}
+	path, _, _ := strings.Cut(rest, end)
 	path = cleanPath(strings.TrimRight(path, "'\"`:,)"))
+	// A blank in the path of a root would cut it off.
+	for _, d := range j.dirs {
+		if strings.HasPrefix(rest, d.path+"/") {
+			return false
+		}
+	}
 	if !absolute(path) {
 		return false
 	}

@@ -331,7 +331,11 @@ func compare(m string) Kind {
 			for end < len(m) && nameByte(m[end]) {
 				end++
 			}
-			switch m[i:end] {
+			word := m[i:end]
+			if i > 0 && (m[i-1] == '/' || m[i-1] == '\\') {
+				word = "" // a folder may be called anything
+			}
+			switch word {
 			case "expected", "expects", "supports", "supported", "known", "knows", "know", "max", "maximum", "understands", "handles", "reads", "this", "only",
 				"requires", "wanted", "want", "needs", "code", "binary", "current":
 				code = true

@@ -116,11 +116,11 @@ func opened(f *classify.Failure, m string) bool {
 		return false
 	}
 	rest = strings.TrimLeft(rest, `\"`)
-	path, why, ok := strings.Cut(rest, ")")
+	path, why, ok := strings.Cut(rest, `"`)
 	if !ok {
 		return false
 	}
-	f.Kind, f.Object = classify.KindBinding, strings.TrimRight(path, `\"`)
+	f.Kind, f.Object = classify.KindBinding, strings.TrimRight(path, `\`)
 	switch {
 	case strings.Contains(why, "different version of package"), strings.Contains(why, "realpath failed"), strings.Contains(why, "not built with"), strings.Contains(why, "cannot open shared object file"):
 		return true

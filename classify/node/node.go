@@ -37,10 +37,7 @@ func (Runtime) Parse(log *text.Log) *classify.Failure {
 }
 
 // hints are literals of which every text that Parse finds a failure in holds one.
-var hints = [][]byte{
-	[]byte("    at "), []byte("Cannot find module "), []byte("Cannot find package "), []byte("does not provide an export named"), []byte("FATAL ERROR: "),
-	[]byte("\n\nNode.js v"), []byte("Package subpath "), []byte(" {\n"), []byte("  code: "), []byte("SyntaxError: "), []byte("not found in module "),
-}
+var hints = [][]byte{[]byte("Error"), []byte("Exception"), []byte("Rejection"), []byte("Cannot find "), []byte("ResolveMessage"), []byte("FATAL ERROR: "), []byte("    at ")}
 
 // Hint implements [classify.Hinter].
 func (Runtime) Hint(tail []byte) bool {
