@@ -85,9 +85,9 @@ func (c *Classifier) classify(in Input) Verdict {
 	}
 	var s *scope
 	if rt != nil {
-		s = newScope(in, rt.Module)
+		s = newScope(in, rt)
 	} else {
-		s = newScope(in, func(string) string { return "" })
+		s = newScope(in, nil)
 	}
 	if f == nil || f.Survived {
 		if f != nil {
@@ -144,11 +144,20 @@ func (c *Classifier) parse(log *text.Log) (*Failure, Runtime) {
 	// A runtime that embeds another one prints the inner failure first and its own around it, so the later one is nearer
 	// to the death.
 	for _, r := range c.runtimes {
-		if f := r.Parse(log); f != nil && (best == nil || f.Last > best.Last) {
+		if f := r.Parse(log); f != nil && (best == nil || nearer(f, best)) {
 			best, by = f, r
 		}
 	}
 	return best, by
+}
+
+// nearer reports whether a failure is nearer to the death than the best one so far. Of two readings of the same lines the one
+// that found a stack has understood them.
+func nearer(f, best *Failure) bool {
+	if f.First <= best.Last && best.First <= f.Last && (len(f.Frames) > 0) != (len(best.Frames) > 0) {
+		return len(f.Frames) > 0
+	}
+	return f.Last > best.Last
 }
 
 // gatherEvidence reads what the lines before a failure say about the machine.
@@ -156,7 +165,7 @@ func gatherEvidence(log *text.Log, f *Failure) *evidence {
 	e := &evidence{}
 	// Only lines in front of the failure count: what was full before could tear a file, what fills up later could not.
 	for _, l := range log.Lines[:min(max(f.First, 0), len(log.Lines))] {
-		if strings.Contains(l, "No space left on device") || strings.Contains(l, "Disk quota exceeded") {
+		if strings.Contains(l, "o space left on device") || strings.Contains(l, "Disk quota exceeded") {
 			e.diskFull = true
 		}
 	}

@@ -68,7 +68,8 @@ func underTest(frames []Frame) bool {
 			continue
 		}
 		p := strings.ReplaceAll(frames[i].File, `\`, "/")
-		for _, runner := range [...]string{"/_pytest/", "/unittest/loader.py", "/unittest/case.py", "/unittest/main.py", "/nose/", "/nose2/", "/behave/"} {
+		for _, runner := range [...]string{"/_pytest/", "/unittest/loader.py", "/unittest/case.py", "/unittest/main.py", "/nose/", "/nose2/", "/behave/",
+			"internal/test_runner/", "/node_modules/mocha/", "/node_modules/jest-", "/node_modules/@jest/", "/node_modules/vitest/", "/node_modules/@vitest/", "/node_modules/ava/"} {
 			if strings.Contains(p, runner) {
 				return true
 			}
@@ -160,7 +161,10 @@ func (j *judge) about(f *Failure) target {
 	}
 	// Bindings come first, because their names need no folder: a wheel installs them wherever the interpreter looks.
 	// Only a workspace may hold a binding of the same name that is not the product's.
-	for _, name := range [...]string{f.Object, f.Module} {
+	for i, name := range [...]string{f.Object, f.Module} {
+		if i == 1 && j.place != nil && !nativeFile(name) {
+			continue // a package may be called like the binding in it
+		}
 		if b, r := j.binding(name); r >= 0 && !j.inWorkspace(f.File) && !j.inWorkspace(f.Object) {
 			return target{managed, b, r, true, false}
 		}
@@ -363,7 +367,7 @@ func (j *judge) torn(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	// An archive that holds packages is no module itself. If it lies in a root, the unit that was being loaded out of it
 	// is the one that the innermost frame was in.
 	t := j.about(f)
-	if t.holder != managed && t.holder != workspace && f.File != "" && f.Module == "" && at.holder == managed {
+	if t.holder != managed && t.holder != workspace && f.File != "" && f.Module == "" && at.holder == managed && j.place == nil {
 		// The file is an archive or a library that holds the unit which the innermost frame was loading.
 		if d, ok := j.claim(cleanPath(f.File)); ok && d.root >= 0 {
 			t = target{managed, at.module, at.root, false, false}
@@ -544,6 +548,10 @@ func (j *judge) worded(v Verdict, f *Failure, st *stack, at seat) Verdict {
 		// Without frames the type may still say who raised it, by the module that defines it.
 		if r, more := j.pattern(f.TypeModule); r >= 0 && !more {
 			return j.skew(v, family, f.TypeModule, r, "")
+		}
+		// The last word of a program that has no stack to show: one of the sides it names is the product's.
+		if m, r := j.named(f.Message); r >= 0 && f.Startup && at.frame < 0 {
+			return j.skew(v, family, m, r, "")
 		}
 		return unknown(v, family, "no_managed_module")
 	}

@@ -31,6 +31,40 @@ func ReadLoader(m string) (Native, bool) {
 	return elfLoader(m)
 }
 
+// Apply enters into a failure what the loader says, for runtimes that print nothing of their own beside it. Where one
+// object lacks something of another, the failure is about the one that does not have it.
+func (n Native) Apply(f *Failure) {
+	f.Kind, f.Object, f.Symbol = n.Kind, n.Object, n.Symbol
+	if n.Needs != "" {
+		f.Object = n.Needs
+	}
+}
+
+// FindLoader finds a loader's complaint in the middle of a program's own words: "cannot load plugin: /path/x.so: undefined
+// symbol: y". It reports false where there is none, or where no object is named by its path.
+func FindLoader(line string) (Native, bool) {
+	line = line[:min(len(line), 4096)]
+	for at := 0; at < len(line); at++ {
+		n := strings.IndexByte(line[at:], '/')
+		if n < 0 {
+			break
+		}
+		at += n
+		if at > 0 && strings.IndexByte(" '\"`(=", line[at-1]) < 0 {
+			continue
+		}
+		m := strings.TrimRight(line[at:], "'\"`)}] ")
+		object, _, ok := strings.Cut(m, ": ")
+		if !ok || !nativeFile(object) || len(object) > 512 {
+			continue
+		}
+		if got, ok := ReadLoader(m); ok && got.Kind != KindOther {
+			return got, true
+		}
+	}
+	return Native{}, false
+}
+
 // elfLoader reads "object: complaint".
 func elfLoader(m string) (Native, bool) {
 	n := Native{Object: beforeColon(m)}

@@ -71,9 +71,17 @@ func codeReason(code string) Reason {
 		return DiskFull
 	case "12", "ENOMEM":
 		return OOM
-	case "110", "60", "ETIMEDOUT", "10060":
+	case "110", "60", "ETIMEDOUT", "10060", "ESOCKETTIMEDOUT", "ECONNABORTED", "UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "HTTP 408":
 		return Timeout
-	case "104", "111", "101", "113", "103", "ECONNRESET", "ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "10061", "10054", "ENOTFOUND", "EAI_AGAIN":
+	case "HTTP 429":
+		return RateLimit
+	case "HTTP 401", "HTTP 403", "HTTP 407":
+		return Auth
+	case "104", "111", "101", "113", "103", "ECONNRESET", "ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "10061", "10054", "ENOTFOUND", "EAI_AGAIN", "EPIPE", "UND_ERR_SOCKET":
+		return ProviderError
+	}
+	// The status of an answer, where a client keeps it apart from the message. What is below 400 is no failure.
+	if status, ok := strings.CutPrefix(code, "HTTP "); ok && status >= "400" && len(status) == 3 {
 		return ProviderError
 	}
 	return ""
@@ -199,7 +207,7 @@ func neverByMessage(f *Failure, s *scope) Reason {
 		return ToolFailure
 	case says(m, "unknown directive", "invalid directive"):
 		return DirectiveError
-	case says(m, "overloaded", "error code: 5", "service unavailable", "connection refused", "connection reset by peer", "remote end closed connection", "peer closed connection", "name or service not known", "temporary failure in name resolution", "network is unreachable"):
+	case says(m, "overloaded", "error code: 5", "fetch failed", "socket hang up", "service unavailable", "connection refused", "connection reset by peer", "remote end closed connection", "peer closed connection", "name or service not known", "temporary failure in name resolution", "network is unreachable"):
 		return ProviderError
 	case says(m, "signal 9 (sigkill)", "signal 15 (sigterm)", "exited prematurely", "terminated abruptly"):
 		return Killed

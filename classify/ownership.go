@@ -20,6 +20,7 @@ type scope struct {
 	roots  []Root
 	dirs   []dir
 	module func(path string) string
+	place  func(path string, inside int) (unit, pkg string) // nil where units have names of their own
 }
 
 // dir is one declared folder.
@@ -30,8 +31,9 @@ type dir struct {
 
 // newScope cleans the declared folders once for all questions about one input. Folders that come out empty are left out:
 // they would own everything.
-func newScope(in Input, module func(string) string) *scope {
-	s := &scope{roots: in.Roots, module: module}
+func newScope(in Input, rt Runtime) *scope {
+	s := &scope{roots: in.Roots}
+	s.read(rt)
 	for i, r := range in.Roots {
 		for _, d := range r.Dirs {
 			if c := cleanPath(d); c != "" {
@@ -45,6 +47,17 @@ func newScope(in Input, module func(string) string) *scope {
 		}
 	}
 	return s
+}
+
+// read lets a runtime name the units; nil names none.
+func (s *scope) read(rt Runtime) {
+	s.module, s.place = func(string) string { return "" }, nil
+	if rt != nil {
+		s.module = rt.Module
+	}
+	if p, ok := rt.(Placer); ok {
+		s.place = p.Place
+	}
 }
 
 // cleanPath gives a path forward slashes, no trailing and no double ones, and resolves "." and "..". Windows paths
@@ -134,6 +147,16 @@ func (s *scope) filePlain(path string) (holder, string, int) {
 	if windows := p[1] == ':'; windows { // module names keep their case
 		p = strings.ReplaceAll(path, `\`, "/")
 		p = p[max(0, len(p)-len(cleanPath(path))):]
+	}
+	if s.place != nil {
+		unit, pkg := s.place(p, len(d.path))
+		if unit == "" || pkg != "" && !owns(s.roots[d.root].Modules, pkg) {
+			return nobody, "", -1
+		}
+		if strings.Contains(path, `\`) {
+			unit = strings.ReplaceAll(unit, "/", `\`)
+		}
+		return managed, unit, d.root
 	}
 	if m := s.moduleAt(p, len(d.path), s.roots[d.root].Modules); m != "" {
 		return managed, m, d.root

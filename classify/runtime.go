@@ -16,6 +16,15 @@ type Runtime interface {
 	Module(path string) string
 }
 
+// Placer is what a [Runtime] may implement besides, where units are files: a file below a root is the root's then, without
+// a module name that says so.
+type Placer interface {
+	// Place names the unit that an absolute path stands for, and the package it was installed as where the path says so.
+	// inside is the length of the root's folder at the path's start. A package that is not empty must be one of the
+	// root's modules, or the file is somebody else's.
+	Place(path string, inside int) (unit, pkg string)
+}
+
 // Hinter is what a [Runtime] may implement besides, to make clean logs cheap.
 type Hinter interface {
 	// Hint reports whether Parse could find a failure in a text, by a search for literals. Only a certain no is false. The

@@ -53,6 +53,8 @@ func terminalReason(line string) Reason {
 		return TestFailure
 	case toolStatement(l):
 		return ToolFailure
+	case testCommand(l):
+		return TestFailure
 	}
 	return ""
 }
@@ -78,6 +80,9 @@ func testSummary(l string) bool {
 	case strings.HasPrefix(t, "--- fail:"), strings.HasPrefix(t, "test result: failed"), strings.HasPrefix(t, "fail\t"):
 		return true
 	}
+	if word, n, ok := counted(t); ok && word == "fail" && n != "0" {
+		return true
+	}
 	// "1 failed, 3 passed in 0.37s", "2 errors in 1.20s (0:00:01)"
 	if at := strings.LastIndex(t, " in "); at > 0 && t[0] >= '0' && t[0] <= '9' {
 		count := t[:at]
@@ -88,16 +93,49 @@ func testSummary(l string) bool {
 	return false
 }
 
+// counted reads one of the counts that a test runner prints, in lower case: "# fail 1".
+func counted(t string) (word, n string, ok bool) {
+	for _, mark := range [...]string{"# ", "\u2139 "} {
+		rest, found := strings.CutPrefix(t, mark)
+		if !found {
+			continue
+		}
+		word, n, ok = strings.Cut(rest, " ")
+		return word, n, ok && strings.Trim(n, "0123456789.") == "" && n != ""
+	}
+	return "", "", false
+}
+
 // toolStatement reports a line that says that a tool ended badly.
 func toolStatement(l string) bool {
-	if strings.Contains(l, "failed with exit code") || strings.Contains(l, "tool call failed") {
+	if strings.Contains(l, "failed with exit code") || strings.Contains(l, "tool call failed") || strings.Contains(l, "executable file not found in $path") {
 		return true
 	}
 	if !strings.Contains(l, "tool") && !strings.Contains(l, "command") && !strings.Contains(l, "hook") {
 		return false
 	}
 	return strings.Contains(l, "exited with") || strings.Contains(l, "failed with exit") || strings.Contains(l, "exit status") ||
-		strings.Contains(l, "exit code") || strings.Contains(l, "tool failed") || strings.Contains(l, "returned non-zero")
+		strings.Contains(l, "exit code") || strings.Contains(l, "tool failed") || strings.Contains(l, "returned non-zero") || exited(l)
+}
+
+// exited reports "exited 127": the word, and a status right behind it.
+func exited(l string) bool {
+	_, rest, ok := strings.Cut(l, " exited ")
+	return ok && rest != "" && rest[0] >= '1' && rest[0] <= '9'
+}
+
+// testCommand reports a line that says that the run of a test program failed.
+func testCommand(l string) bool {
+	if !strings.Contains(l, "fail") {
+		return false
+	}
+	for _, w := range [...]string{"node --test", "npm test", "npm run test", "yarn test", "pnpm test", "go test", "cargo test", "pytest", "vitest", "jest ", "jest`", "mocha ", "mocha`",
+		"mvn test", "gradle test", "rspec", "phpunit", "mix test", "dotnet test"} {
+		if strings.Contains(l, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // after reads the lines behind a failure.
@@ -147,6 +185,9 @@ func active(line string) bearing {
 		if strings.Contains(l, w) {
 			return neutral
 		}
+	}
+	if _, _, ok := counted(l); ok {
+		return neutral
 	}
 	// Words of work that goes on.
 	for _, w := range [...]string{"continuing", "carrying on", "going on", "resum", "retry", "trying again", "again in", "turn ",
@@ -242,6 +283,10 @@ func (c *Classifier) statement(line string, s *scope, v Verdict) Verdict {
 	// Only the product itself can say that its data or its wire does not fit. The same words from a tool are the tool's
 	// business.
 	prog, rest, ok := speaker(line, s)
+	// A document of the user's that somebody could not read: who says so does not matter.
+	if !ok && s.foreignData(line) && says(l, "error in ", "error: ", "invalid ", "cannot parse", "cannot read", "failed to parse", "parse error", "syntax error") && parsed(l) {
+		return never(v, WorkspaceError)
+	}
 	if !ok || leveled(line) || survivedWords(l) {
 		return v
 	}
@@ -257,6 +302,12 @@ func (c *Classifier) statement(line string, s *scope, v Verdict) Verdict {
 		return never(v, r)
 	}
 	j := &judge{scope: s, log: &evidence{}}
+	if j.foreignPlugin(rest) {
+		return never(v, ThirdPartyImport)
+	}
+	if got, ok := c.quoted(rest, s, true); ok {
+		return got
+	}
 	f := &Failure{Message: rest}
 	kind, module, broot := j.wording(f, seat{managed, prog, root, -1})
 	switch kind {
@@ -273,23 +324,71 @@ func (c *Classifier) statement(line string, s *scope, v Verdict) Verdict {
 		v.Module = prog
 		return unknown(v, WireSchema, "schema_drift_direction_unclear")
 	}
+	if r := neverByMessage(f, s); r != "" {
+		return never(v, r)
+	}
 	if !final(l) {
 		return v
 	}
+	if got, ok := c.quoted(rest, s, false); ok {
+		return got
+	}
+	return v
+}
+
+// quoted judges the failure of a runtime whose message a line repeats. sure leaves only those that the line alone proves to be
+// the end.
+func (c *Classifier) quoted(line string, s *scope, sure bool) (Verdict, bool) {
 	for _, r := range c.runtimes {
 		reader, ok := r.(StatementReader)
 		if !ok {
 			continue
 		}
-		if f := reader.Statement(rest); f != nil {
-			s.module = r.Module
+		if f := reader.Statement(line); f != nil && (f.Fatal || !sure) {
+			s.read(r)
 			f.Startup = true // the program itself says what it lacked
-			v = j.single(f, true)
+			v := (&judge{scope: s, log: &evidence{}}).single(f, true)
 			v.Runtime = r.Name()
-			return v
+			return v, true
 		}
 	}
-	return v
+	return Verdict{}, false
+}
+
+// parsed reports a line, in lower case, about a document that a parser refused.
+func parsed(l string) bool {
+	return says(l, " json", "yaml", "toml", "unexpected", "expected", "unknown field", "unknown key", "at position ", " line ")
+}
+
+// foreignPlugin reports a message about a plugin that lies in no declared folder.
+func (j *judge) foreignPlugin(m string) bool {
+	_, rest, ok := strings.Cut(m, "plugin ")
+	if opened, after, found := strings.Cut(m, "plugin.Open("); found && (!ok || len(opened) < len(m)-len(rest)) {
+		rest, ok = after, true
+	}
+	if !ok {
+		return false
+	}
+	end := " "
+	if rest != "" && strings.IndexByte("'\"`", rest[0]) >= 0 {
+		rest, end = rest[1:], rest[:1]
+	}
+	path, _, _ := strings.Cut(rest, end)
+	path = cleanPath(strings.TrimRight(path, "'\"`:,)"))
+	// A blank in the path of a root would cut it off.
+	for _, d := range j.dirs {
+		if strings.HasPrefix(rest, d.path+"/") {
+			return false
+		}
+	}
+	if !absolute(path) {
+		return false
+	}
+	if _, r := j.binding(path); r >= 0 {
+		return false
+	}
+	_, claimed := j.claim(path)
+	return !claimed
 }
 
 // final reports a line, in lower case, that says that the program cannot go on.

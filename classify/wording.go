@@ -14,7 +14,7 @@ func (j *judge) wording(f *Failure, at seat) (Kind, string, int) {
 	if f.Type == "PackageNotFoundError" || says(l, "python version", "requires python", "api version") && !says(l, "schema", "wire") {
 		return KindOther, "", -1
 	}
-	if j.foreignData(m) {
+	if j.foreignData(m) || foreignFormat(l) || j.userConfig(m) {
 		return KindOther, "", -1
 	}
 	native := f.Type == "PanicException" || at.frame >= 0 && at.frame < len(f.Frames) && j.callsBinding(f.Frames[at.frame].Source)
@@ -67,6 +67,32 @@ func (s *scope) foreignData(m string) bool {
 				return true
 			}
 			from += at + len(d.path)
+		}
+	}
+	return false
+}
+
+// foreignFormat reports a message, in lower case, about what others define: the answers of a provider, and formats that many
+// programs read. Their versions do not change with the product.
+func foreignFormat(m string) bool {
+	return says(m, "provider response", "provider returned", "provider sent", "provider's", "from the provider", "from provider", "by the provider", "lockfile", "lock file version", "package manager",
+		"parquet", "avro", "git repository", "repository format", "openapi", "json schema", "onnx", "model format", "gguf")
+}
+
+// userConfig reports a message about a file of settings that lies in no root. People write those, and carry them between
+// machines.
+func (j *judge) userConfig(m string) bool {
+	for w := range strings.FieldsFuncSeq(m, func(r rune) bool { return strings.ContainsRune(" '\"`,;()", r) }) {
+		p := cleanPath(strings.TrimRight(w, ".:"))
+		if !absolute(p) {
+			continue
+		}
+		base := strings.ToLower(baseName(p))
+		if !strings.Contains(p, "/.config/") && !strings.Contains(base, "config") && !strings.Contains(base, "settings") && !strings.HasSuffix(base, ".toml") && !strings.HasSuffix(base, ".ini") {
+			continue
+		}
+		if d, ok := j.claim(p); !ok || d.root < 0 {
+			return true
 		}
 	}
 	return false
@@ -130,6 +156,20 @@ func (j *judge) namedBinding(s string) (string, int) {
 			if word(s, b) || strings.Contains(b, "_") && word(s, strings.ReplaceAll(b, "_", "-")) {
 				return b, i
 			}
+			// People leave the ending out. What is left must not be a word of the language.
+			if stem := bindingStem(b); stem != b && strings.ContainsAny(stem, "_-") && (word(s, stem) || word(s, strings.ReplaceAll(stem, "_", "-"))) {
+				return b, i
+			}
+		}
+	}
+	return "", -1
+}
+
+// named finds the first managed module that a message names as a whole word.
+func (j *judge) named(m string) (string, int) {
+	for w := range strings.FieldsFuncSeq(m, func(r rune) bool { return strings.ContainsRune(" \"'`,;:()[]{}=", r) }) {
+		if r, more := j.pattern(w); r >= 0 && !more && has(j.roots[r].Modules, w) {
+			return w, r
 		}
 	}
 	return "", -1
@@ -291,7 +331,11 @@ func compare(m string) Kind {
 			for end < len(m) && nameByte(m[end]) {
 				end++
 			}
-			switch m[i:end] {
+			word := m[i:end]
+			if i > 0 && (m[i-1] == '/' || m[i-1] == '\\') {
+				word = "" // a folder may be called anything
+			}
+			switch word {
 			case "expected", "expects", "supports", "supported", "known", "knows", "know", "max", "maximum", "understands", "handles", "reads", "this", "only",
 				"requires", "wanted", "want", "needs", "code", "binary", "current":
 				code = true

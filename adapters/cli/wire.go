@@ -26,8 +26,12 @@ import (
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/classify/beam"
 	"github.com/mulligan-dev/mulligan/classify/dotnet"
+	"github.com/mulligan-dev/mulligan/classify/golang"
 	"github.com/mulligan-dev/mulligan/classify/jvm"
+	"github.com/mulligan-dev/mulligan/classify/loader"
+	"github.com/mulligan-dev/mulligan/classify/node"
 	"github.com/mulligan-dev/mulligan/classify/python"
+	"github.com/mulligan-dev/mulligan/classify/rust"
 	"github.com/mulligan-dev/mulligan/notify"
 	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/restart/managed"
@@ -116,7 +120,9 @@ func probes() (map[string]restart.Runtime, error) {
 
 // classifier reads the failure texts of every runtime that there is a package for.
 func classifier() (*classify.Classifier, error) {
-	return classify.New(classify.Config{Runtimes: []classify.Runtime{python.New(), jvm.New(), dotnet.New(), beam.New()}})
+	return classify.New(classify.Config{Runtimes: []classify.Runtime{
+		python.New(), node.New(), jvm.New(), dotnet.New(), beam.New(), golang.New(), rust.New(), loader.New(),
+	}})
 }
 
 // notifiers are those that the config chooses. The terminal is standard error, so that results stay apart from notices.
