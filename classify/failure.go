@@ -31,6 +31,8 @@ const (
 	KindMetadata
 	// KindFile: a file could not be opened or read. Failure.File names it, Failure.Code says why.
 	KindFile
+	// KindCommand: a command that is neither a function nor a program. Failure.Symbol names it.
+	KindCommand
 	// KindCrash: the runtime itself crashed.
 	KindCrash
 	// KindNewerData, KindOlderData and KindUnclearData: stored data does not fit the code.
@@ -68,6 +70,8 @@ type Failure struct {
 	// Code is a system error number or name ("28", "ENOSPC"), empty for none.
 	Code string
 
+	// Never is an entry of the never list that the runtime's own wording proves, empty for none. It outweighs the kind.
+	Never Reason
 	// ByData says that the name came out of stored or sent data: no code asks for it.
 	ByData bool
 	// Loading says that the failure arose while a unit was being loaded, not while code ran.

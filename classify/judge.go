@@ -23,6 +23,9 @@ func (j *judge) single(f *Failure, outer bool) Verdict {
 	if underTest(st.frames) {
 		return never(v, TestFailure)
 	}
+	if f.Never != "" {
+		return never(v, f.Never)
+	}
 	if f.Cut {
 		return j.cut(v, f, at)
 	}
@@ -38,11 +41,14 @@ func (j *judge) single(f *Failure, outer bool) Verdict {
 	case KindAttribute:
 		return j.attribute(v, f, &st, at)
 	case KindSignature:
+		v.Symbol = f.Symbol
 		return j.bug(v, at, SignatureMismatch, "type_error_in_third_party_frame")
 	case KindUndefined:
 		v = j.bug(v, at, NameError, "name_error_in_third_party_frame")
 		v.Symbol = f.Symbol
 		return v
+	case KindCommand:
+		return j.command(v, f, at)
 	case KindMetadata:
 		return j.metadata(v, f, at)
 	case KindFile:
@@ -176,7 +182,7 @@ func (j *judge) about(f *Failure) target {
 			return target{managed, module, root, nativeFile(path), false}
 		// A path outside of every folder proves that the unit is not ours, whatever it is called. A place was derived
 		// from a relative import and proves nothing.
-		case nobody:
+		case nobody, packaged:
 			if path != f.Place {
 				return target{packaged, f.Module, -1, false, false}
 			}
@@ -420,6 +426,23 @@ func (j *judge) bug(v Verdict, at seat, r, elsewhere Reason) Verdict {
 	case packaged:
 		v.Module = ""
 		return unknown(v, NoFamily, elsewhere)
+	}
+	return unknown(v, NoFamily, "no_managed_module")
+}
+
+// command judges a command that a script calls and the shell does not find. One that is called after the product may be a
+// function of it that was renamed, or a slip of the pen.
+func (j *judge) command(v Verdict, f *Failure, at seat) Verdict {
+	v.Symbol = f.Symbol
+	switch {
+	case at.holder == workspace:
+		return never(v, WorkspaceError)
+	case at.holder == managed && j.productName(strings.ToLower(f.Symbol)):
+		v.Disposition, v.Reason = Annotate, NameError
+		return v
+	case at.holder == managed:
+		v.Symbol, v.Module = "", ""
+		return unknown(v, NoFamily, "third_party_missing_in_managed_frame")
 	}
 	return unknown(v, NoFamily, "no_managed_module")
 }

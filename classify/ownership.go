@@ -20,6 +20,8 @@ type scope struct {
 	roots  []Root
 	dirs   []dir
 	module func(path string) string
+	// pack is set where units are named by their paths, see [PathUnits].
+	pack func(path string) string
 }
 
 // dir is one declared folder.
@@ -30,8 +32,9 @@ type dir struct {
 
 // newScope cleans the declared folders once for all questions about one input. Folders that come out empty are left out:
 // they would own everything.
-func newScope(in Input, module func(string) string) *scope {
-	s := &scope{roots: in.Roots, module: module}
+func newScope(in Input, r Runtime) *scope {
+	s := &scope{roots: in.Roots}
+	s.read(r)
 	for i, r := range in.Roots {
 		for _, d := range r.Dirs {
 			if c := cleanPath(d); c != "" {
@@ -45,6 +48,18 @@ func newScope(in Input, module func(string) string) *scope {
 		}
 	}
 	return s
+}
+
+// read makes the scope name files as a runtime does. Without one no file has a name.
+func (s *scope) read(r Runtime) {
+	s.module, s.pack = func(string) string { return "" }, nil
+	if r == nil {
+		return
+	}
+	s.module = r.Module
+	if p, ok := r.(PathUnits); ok {
+		s.pack = p.Package
+	}
 }
 
 // cleanPath gives a path forward slashes, no trailing and no double ones, and resolves "." and "..". Windows paths
@@ -116,6 +131,9 @@ func (s *scope) file(path string) (h holder, module string, root int) {
 func (s *scope) filePlain(path string) (holder, string, int) {
 	p := cleanPath(path)
 	if !absolute(p) {
+		if s.pack != nil {
+			return nobody, "", -1 // scripts print what they were called by, and every folder may hold a file of that name
+		}
 		// Frozen and compiled code prints paths that start at the package.
 		if m := s.module(p); m != "" {
 			if r, _ := s.pattern(m); r >= 0 {
@@ -130,6 +148,15 @@ func (s *scope) filePlain(path string) (holder, string, int) {
 	}
 	if d.root < 0 {
 		return workspace, "", -1
+	}
+	if s.pack != nil {
+		if pkg := s.pack(strings.TrimPrefix(p[len(d.path):], "/")); pkg != "" && !owns(s.roots[d.root].Modules, pkg) {
+			return packaged, "", -1
+		}
+		if p[1] == ':' {
+			p = path
+		}
+		return managed, p, d.root
 	}
 	if windows := p[1] == ':'; windows { // module names keep their case
 		p = strings.ReplaceAll(path, `\`, "/")

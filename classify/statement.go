@@ -280,7 +280,7 @@ func (c *Classifier) statement(line string, s *scope, v Verdict) Verdict {
 			continue
 		}
 		if f := reader.Statement(rest); f != nil {
-			s.module = r.Module
+			s.read(r)
 			f.Startup = true // the program itself says what it lacked
 			v = j.single(f, true)
 			v.Runtime = r.Name()
