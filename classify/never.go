@@ -217,6 +217,10 @@ func neverByMessage(f *Failure, s *scope) Reason {
 	case says(m, "timed out", "deadline exceeded"):
 		return Timeout
 	}
+	// What a run says last of all is as good inside of an exception that it raised to end itself.
+	if r := terminalReason(firstLine(m)); r != "" {
+		return r
+	}
 	// A file of the user's that is refused, whoever says so: what steers a run, if its ending says that.
 	if s.foreignData(f.Message) && !says(m, "version", "newer") {
 		if parserType(f.Type) || says(m, ".yml", ".yaml", ".toml", ".json", ".md", ".j2", ".jinja", ".ini", ".cfg") {
