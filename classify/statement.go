@@ -94,6 +94,9 @@ func toolStatement(l string) bool {
 	if !strings.Contains(l, "tool") && !strings.Contains(l, "command") && !strings.Contains(l, "hook") {
 		return false
 	}
+	if _, code, ok := strings.Cut(l, " exited "); ok && code != "" && code[0] >= '1' && code[0] <= '9' {
+		return true
+	}
 	return strings.Contains(l, "exited with") || strings.Contains(l, "failed with exit") || strings.Contains(l, "exit status") ||
 		strings.Contains(l, "exit code") || strings.Contains(l, "tool failed") || strings.Contains(l, "returned non-zero")
 }
