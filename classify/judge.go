@@ -497,6 +497,9 @@ func (j *judge) worded(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	// The message is read before the type's name is believed, because both may speak: "ProtocolError: incompatible wire
 	// version".
 	kind, module, root := j.wording(f, at)
+	if kind == KindOther && f.Kind >= KindNewerData && !j.foreignData(f.Message) {
+		kind = f.Kind // the runtime's own wording proves it
+	}
 	if r := neverByType(f); r != "" {
 		// The product may give its own exception a name that clients use as well; then what it says counts.
 		own, _ := j.pattern(f.TypeModule)
