@@ -24,7 +24,16 @@ import (
 	"github.com/mulligan-dev/mulligan/adapters/terminal"
 	"github.com/mulligan-dev/mulligan/adapters/zlog"
 	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/classify/agentcli"
+	"github.com/mulligan-dev/mulligan/classify/datafmt"
+	"github.com/mulligan-dev/mulligan/classify/lua"
+	"github.com/mulligan-dev/mulligan/classify/perl"
+	"github.com/mulligan-dev/mulligan/classify/php"
 	"github.com/mulligan-dev/mulligan/classify/python"
+	"github.com/mulligan-dev/mulligan/classify/ruby"
+	"github.com/mulligan-dev/mulligan/classify/service"
+	"github.com/mulligan-dev/mulligan/classify/shell"
+	"github.com/mulligan-dev/mulligan/classify/tcl"
 	"github.com/mulligan-dev/mulligan/notify"
 	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/restart/managed"
@@ -113,7 +122,13 @@ func probes() (map[string]restart.Runtime, error) {
 
 // classifier reads the failure texts of every runtime that there is a package for.
 func classifier() (*classify.Classifier, error) {
-	return classify.New(classify.Config{Runtimes: []classify.Runtime{python.New()}})
+	// Of two that end at the same line the first counts: what a language says of its own failure goes before what a keeper, a
+	// statement or a provider's answer says of it.
+	return classify.New(classify.Config{Runtimes: []classify.Runtime{
+		python.New(),
+		ruby.New(), perl.New(), php.New(), lua.New(), tcl.New(),
+		shell.New(), service.New(), datafmt.New(), agentcli.New(),
+	}})
 }
 
 // notifiers are those that the config chooses. The terminal is standard error, so that results stay apart from notices.

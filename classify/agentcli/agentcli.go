@@ -31,9 +31,20 @@ func (Runtime) Name() string { return "agent" }
 // Module implements [classify.Runtime]. A command line names no units, so no file is one.
 func (Runtime) Module(string) string { return "" }
 
-// Hint implements [classify.Hinter]: refusals stand at the end, where a look at every line is cheap.
+// Hint implements [classify.Hinter]: refusals stand at the end, where a look at every line is cheap. Lines that are too long
+// for that are read whole.
 func (Runtime) Hint(tail []byte) bool {
-	end := tail[max(0, len(tail)-window*256):]
+	from := len(tail)
+	for range window + 1 { // the last line ends with a line feed of its own
+		if from = bytes.LastIndexByte(tail[:from], '\n'); from < 0 {
+			from = 0
+			break
+		}
+	}
+	end := tail[from:]
+	if len(end) > window*256 {
+		return true
+	}
 	for line := range bytes.Lines(end) {
 		if _, ok := Read(string(line)); ok {
 			return true

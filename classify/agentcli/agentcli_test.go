@@ -58,3 +58,9 @@ func ExampleRuntime() {
 	fmt.Println(v.Disposition, v.Reason)
 	// Output: never auth
 }
+
+// TestHintIsCertain holds that the quick search never hides a failure.
+func TestHintIsCertain(t *testing.T) {
+	t.Parallel()
+	vectortest.Hinted(t, agentcli.New(), "testdata/corpus", "testdata/vectors")
+}

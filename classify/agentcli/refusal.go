@@ -40,7 +40,9 @@ func Read(line string) (Refusal, bool) {
 	}
 	l := strings.ToLower(line)
 	var r Refusal
-	r.Status = status(l)
+	if !strings.Contains(l, "probe") { // a keeper that asks a service whether it lives is told a status too
+		r.Status = status(l)
+	}
 	r.Code = code(l)
 	r.RetryAfter = wait(l)
 	// The provider's own word is finer than the status: a quota may come with 403, an overload with 200.

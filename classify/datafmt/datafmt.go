@@ -33,7 +33,7 @@ func (Runtime) Module(string) string { return "" }
 
 // Hint implements [classify.Hinter].
 func (Runtime) Hint(tail []byte) bool {
-	low := bytes.ToLower(tail[max(0, len(tail)-window*512):])
+	low := bytes.ToLower(tail)
 	for _, h := range [...]string{"this build", "knows", "compiled in", "newer", "too new", "repo version", "api version", "understands", "supports", "speaks", "unsupported", "maximum"} {
 		if bytes.Contains(low, []byte(h)) {
 			return true

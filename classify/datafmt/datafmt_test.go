@@ -37,3 +37,9 @@ func ExampleRuntime() {
 	fmt.Println(v.Disposition, v.Family, v.Module)
 	// Output: skew wire_schema kestrel
 }
+
+// TestHintIsCertain holds that the quick search never hides a failure.
+func TestHintIsCertain(t *testing.T) {
+	t.Parallel()
+	vectortest.Hinted(t, datafmt.New(), "testdata/corpus", "testdata/vectors")
+}

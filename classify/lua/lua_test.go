@@ -43,3 +43,9 @@ func ExampleRuntime() {
 	fmt.Println(f.Module, len(f.Frames))
 	// Output: kestrel.pens 3
 }
+
+// TestHintIsCertain holds that the quick search never hides a failure.
+func TestHintIsCertain(t *testing.T) {
+	t.Parallel()
+	vectortest.Hinted(t, lua.New(), "testdata/corpus", "testdata/vectors")
+}

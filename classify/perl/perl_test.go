@@ -44,3 +44,9 @@ func ExampleRuntime() {
 	fmt.Println(f.Module, f.Frames[0].File)
 	// Output: Kestrel::Pens /opt/kestrel/bin/kestrel
 }
+
+// TestHintIsCertain holds that the quick search never hides a failure.
+func TestHintIsCertain(t *testing.T) {
+	t.Parallel()
+	vectortest.Hinted(t, perl.New(), "testdata/corpus", "testdata/vectors")
+}

@@ -44,3 +44,9 @@ func ExampleRuntime() {
 	fmt.Println(f.Type, f.Module, len(f.Frames))
 	// Output: Error Kestrel\Pens\Quill 2
 }
+
+// TestHintIsCertain holds that the quick search never hides a failure.
+func TestHintIsCertain(t *testing.T) {
+	t.Parallel()
+	vectortest.Hinted(t, php.New(), "testdata/corpus", "testdata/vectors")
+}

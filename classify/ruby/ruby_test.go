@@ -46,3 +46,9 @@ func ExampleRuntime() {
 	fmt.Println(f.Type, f.Module, f.Symbol, len(f.Frames))
 	// Output: NameError Kestrel::Pens Quill 2
 }
+
+// TestHintIsCertain holds that the quick search never hides a failure.
+func TestHintIsCertain(t *testing.T) {
+	t.Parallel()
+	vectortest.Hinted(t, ruby.New(), "testdata/corpus", "testdata/vectors")
+}

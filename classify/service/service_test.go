@@ -31,3 +31,9 @@ func ExampleRuntime() {
 	fmt.Println(f.Kind == classify.KindMissingModule, f.File)
 	// Output: true /opt/kestrel/bin/kestrel
 }
+
+// TestHintIsCertain holds that the quick search never hides a failure.
+func TestHintIsCertain(t *testing.T) {
+	t.Parallel()
+	vectortest.Hinted(t, service.New(), "testdata/corpus", "testdata/vectors")
+}

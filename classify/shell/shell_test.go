@@ -46,3 +46,9 @@ func ExampleRuntime() {
 	fmt.Println(f.File, f.Frames[0].File, f.Frames[0].Line)
 	// Output: /opt/kestrel/lib/pens.sh /opt/kestrel/bin/kestrel.sh 3
 }
+
+// TestHintIsCertain holds that the quick search never hides a failure.
+func TestHintIsCertain(t *testing.T) {
+	t.Parallel()
+	vectortest.Hinted(t, shell.New(), "testdata/corpus", "testdata/vectors")
+}

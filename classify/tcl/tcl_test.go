@@ -46,3 +46,9 @@ func ExampleRuntime() {
 	fmt.Println(f.Module, f.Frames[0].File)
 	// Output: kestrel::pens /opt/kestrel/app.tcl
 }
+
+// TestHintIsCertain holds that the quick search never hides a failure.
+func TestHintIsCertain(t *testing.T) {
+	t.Parallel()
+	vectortest.Hinted(t, tcl.New(), "testdata/corpus", "testdata/vectors")
+}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/classify/text"
 )
 
 // Goals are the least shares that [Hold] accepts. False skew has no goal: there must be none.
@@ -194,5 +195,25 @@ func Sane(t *testing.T, v classify.Verdict, data []byte) {
 		}
 	default:
 		t.Errorf("disposition %q on %q", v.Disposition, data)
+	}
+}
+
+// Hinted fails where a runtime finds a failure in a vector and its quick search does not.
+func Hinted(t *testing.T, r classify.Runtime, dirs ...string) {
+	t.Helper()
+	h, ok := r.(classify.Hinter)
+	if !ok {
+		t.Fatalf("%s gives no hints", r.Name())
+	}
+	for _, dir := range dirs {
+		for _, v := range Vectors(t, dir) {
+			k, err := classify.DecodeCase(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Parse(text.Read(k.Input.Text, classify.TailLimit)) != nil && !h.Hint(k.Input.Text) {
+				t.Errorf("%s: a failure is found, and no hint of it", k.ID)
+			}
+		}
 	}
 }
