@@ -79,8 +79,8 @@ func (Runtime) Parse(log *text.Log) *classify.Failure {
 			}
 			end = max(end, i)
 		case other:
-			if !over && seen > 2 {
-				return nil
+			if !over {
+				return nil // the last word is another one
 			}
 		case atWork:
 			return nil
@@ -111,6 +111,10 @@ func tone(line string) bearing {
 			return farewell
 		}
 		return retrying
+	}
+	// A complaint of another kind came later, so the refusal was got over.
+	if has(l, "schema", "written by", "not found", "cannot load", "can't load", "no such file", "protocol", "corrupt", "undefined", "missing") {
+		return atWork
 	}
 	if has(l, "turn ", "step ", "recovered", "resum", "continu", "phase=", "connected", "loading", "loaded", " done", "ok ", "tool call", "ready") {
 		return atWork

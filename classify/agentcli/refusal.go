@@ -66,6 +66,9 @@ func Read(line string) (Refusal, bool) {
 	if r.Reason == "" {
 		r.Reason = person(l)
 	}
+	if r.Reason == "" {
+		r.Reason = network(l)
+	}
 	return r, r.Reason != ""
 }
 
@@ -181,6 +184,20 @@ func sandbox(l string) classify.Reason {
 		return classify.Timeout
 	case has(l, "out of memory", "memory limit", "oom"):
 		return classify.OOM
+	}
+	return ""
+}
+
+// network reads that the provider was not reached. A socket of the machine's own is no provider.
+func network(l string) classify.Reason {
+	if has(l, "127.0.0.1", "localhost", ".sock", "[::1]") || !has(l, "provider", "api", "llm", "model", "upstream") {
+		return ""
+	}
+	switch {
+	case has(l, "etimedout", "connect timeout"):
+		return classify.Timeout
+	case has(l, "econnrefused", "econnreset", "enotfound", "eai_again", "enetunreach", "ehostunreach", "socket hang up", "connection refused", "connection reset", "network is unreachable", "name or service not known", "could not resolve host", "fetch failed"):
+		return classify.ProviderError
 	}
 	return ""
 }

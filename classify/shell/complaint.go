@@ -230,8 +230,8 @@ func finish(f *classify.Failure, c complaint) bool {
 		if strings.HasPrefix(c.subject, "/") {
 			f.File = c.subject // any other is relative to a folder that nothing names
 		}
-		// A shell that complains of a file of data is not missing a unit.
-		if !unit(c.subject) {
+		// A shell that complains of a file to read or write is not missing a unit. What it was itself told to start is one.
+		if !f.Startup && !unit(c.subject) {
 			f.Kind, f.Code = classify.KindFile, "2"
 		}
 	case noCommand:
@@ -259,15 +259,26 @@ func finish(f *classify.Failure, c complaint) bool {
 	return true
 }
 
-// data are endings of files that hold no program.
-var data = [...]string{".json", ".yml", ".yaml", ".toml", ".conf", ".cfg", ".ini", ".log", ".txt", ".pid", ".lock", ".sock", ".db", ".csv", ".md", ".tmp", ".out", ".err", ".gz"}
+// scripts are the endings of files that shells source, folders those in which programs and scripts lie.
+var (
+	scripts = [...]string{".sh", ".bash", ".zsh", ".ksh", ".dash", ".bashrc", ".profile"}
+	folders = [...]string{"/bin/", "/sbin/", "/libexec/", "/lib/", "/lib64/", "/scripts/", "/tools/", "/hooks/", "/plugins/", "/functions/", "/src/", "/current/", "/releases/", "/app/"}
+	stored  = [...]string{"/state/", "/run/", "/cache/", "/logs/", "/log/", "/tmp/", "/var/", "/spool/", "/data/", "/queue/"}
+)
 
-// unit reports a path that may be a program or a script.
+// unit reports a path that is a program or a script by its ending or its folder.
 func unit(path string) bool {
-	for _, e := range data {
+	if has(path, stored[:]...) {
+		return false
+	}
+	for _, e := range scripts {
 		if strings.HasSuffix(path, e) {
-			return false
+			return true
 		}
 	}
-	return !has(path, "/state/", "/run/", "/cache/", "/logs/", "/tmp/")
+	base := path[strings.LastIndexByte(path, '/')+1:]
+	if at := strings.LastIndexByte(base, '.'); at > 0 && strings.Trim(base[at+1:], "0123456789") != "" {
+		return false // any other ending is that of a file of data
+	}
+	return has(path, folders[:]...)
 }
