@@ -258,7 +258,9 @@ func (j *judge) missing(v Verdict, f *Failure, st *stack, at seat) Verdict {
 		return never(v, WorkspaceImport)
 	// The unit is managed, so the update may have torn it, if somebody of ours asked.
 	case managed:
-		typed := at.frame >= 0 && st.frames[at.frame].Origin == OriginLauncher && at.holder == launcher
+		// So may a script that is named relative to a folder which nothing names, where paths are all that names a unit.
+		typed := at.frame >= 0 && at.holder == launcher &&
+			(st.frames[at.frame].Origin == OriginLauncher || j.pack != nil && !absolute(cleanPath(st.frames[at.frame].File)))
 		if (at.frame < 0 || typed) && !f.ByData && !f.Startup {
 			// Nothing says who asked: a line alone, or code typed on a command line, may be anybody's.
 			v.Module, v.Symbol = t.module, f.Symbol

@@ -256,6 +256,10 @@ func (c *Classifier) statement(line, dress string, s *scope, v Verdict) Verdict 
 	if root < 0 || more {
 		return v
 	}
+	// A lock file is a package manager's, whoever reports that its versions differ.
+	if says(l, "lockfile", "lock file", "package-lock") {
+		return v
+	}
 	if s.foreignData(rest) {
 		r := WorkspaceError
 		if says(l, "plugin", "import", "module", "extension") {

@@ -74,7 +74,7 @@ func (Runtime) Parse(log *text.Log) *classify.Failure {
 		}
 		f := &classify.Failure{First: i, Line: i, Last: i, Message: c.message, Fatal: c.syntax} // after any other a shell goes on, if nobody told it not to
 		f.Frames = []classify.Frame{{File: c.script, Line: c.line, Origin: origin(c.script)}}
-		if c.script == "" {
+		if c.script == "" || c.script == "-c" { // a line that the shell was given with its start
 			f.Frames, f.Startup = nil, true
 		}
 		// The first complaint of a run of them is what the others follow from.
