@@ -83,12 +83,7 @@ func (c *Classifier) classify(in Input) Verdict {
 	if v, ok := exitVerdict(in.Exit, log, f); ok {
 		return v
 	}
-	var s *scope
-	if rt != nil {
-		s = newScope(in, rt)
-	} else {
-		s = newScope(in, nil)
-	}
+	s := newScope(in, rt)
 	if f == nil || f.Survived {
 		if f != nil {
 			log.Ignore(f.First, f.Last+1)

@@ -31,6 +31,8 @@ const (
 	KindMetadata
 	// KindFile: a file could not be opened or read. Failure.File names it, Failure.Code says why.
 	KindFile
+	// KindCommand: a command that is neither a function nor a program. Failure.Symbol names it.
+	KindCommand
 	// KindCrash: the runtime itself crashed.
 	KindCrash
 	// KindNewerData, KindOlderData and KindUnclearData: stored data does not fit the code.

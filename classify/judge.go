@@ -41,11 +41,14 @@ func (j *judge) single(f *Failure, outer bool) Verdict {
 	case KindAttribute:
 		return j.attribute(v, f, &st, at)
 	case KindSignature:
+		v.Symbol = f.Symbol
 		return j.bug(v, at, SignatureMismatch, "type_error_in_third_party_frame")
 	case KindUndefined:
 		v = j.bug(v, at, NameError, "name_error_in_third_party_frame")
 		v.Symbol = f.Symbol
 		return v
+	case KindCommand:
+		return j.command(v, f, at)
 	case KindMetadata:
 		return j.metadata(v, f, at)
 	case KindFile:
@@ -193,7 +196,7 @@ func (j *judge) about(f *Failure) target {
 			return target{managed, module, root, nativeFile(path), false}
 		// A path outside of every folder proves that the unit is not ours, whatever it is called. A place was derived
 		// from a relative import and proves nothing.
-		case nobody:
+		case nobody, packaged:
 			if path != f.Place {
 				return target{packaged, f.Module, -1, false, false}
 			}
@@ -269,7 +272,9 @@ func (j *judge) missing(v Verdict, f *Failure, st *stack, at seat) Verdict {
 		return never(v, WorkspaceImport)
 	// The unit is managed, so the update may have torn it, if somebody of ours asked.
 	case managed:
-		typed := at.frame >= 0 && st.frames[at.frame].Origin == OriginLauncher && at.holder == launcher
+		// So may a script that is named relative to a folder which nothing names, where paths are all that names a unit.
+		typed := at.frame >= 0 && at.holder == launcher &&
+			(st.frames[at.frame].Origin == OriginLauncher || j.pack != nil && !absolute(cleanPath(st.frames[at.frame].File)))
 		if (at.frame < 0 || typed) && !f.ByData && !f.Startup {
 			// Nothing says who asked: a line alone, or code typed on a command line, may be anybody's.
 			v.Module, v.Symbol = t.module, f.Symbol
@@ -460,6 +465,23 @@ func (j *judge) bug(v Verdict, at seat, r, elsewhere Reason) Verdict {
 	return unknown(v, NoFamily, "no_managed_module")
 }
 
+// command judges a command that a script calls and the shell does not find. One that is called after the product may be a
+// function of it that was renamed, or a slip of the pen.
+func (j *judge) command(v Verdict, f *Failure, at seat) Verdict {
+	v.Symbol = f.Symbol
+	switch {
+	case at.holder == workspace:
+		return never(v, WorkspaceError)
+	case at.holder == managed && j.productName(strings.ToLower(f.Symbol)):
+		v.Disposition, v.Reason = Annotate, NameError
+		return v
+	case at.holder == managed:
+		v.Symbol, v.Module = "", ""
+		return unknown(v, NoFamily, "third_party_missing_in_managed_frame")
+	}
+	return unknown(v, NoFamily, "no_managed_module")
+}
+
 // metadata judges missing or misfitting distribution metadata.
 func (j *judge) metadata(v Verdict, f *Failure, at seat) Verdict {
 	switch at.holder {
@@ -510,6 +532,9 @@ func (j *judge) worded(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	// The message is read before the type's name is believed, because both may speak: "ProtocolError: incompatible wire
 	// version".
 	kind, module, root := j.wording(f, at)
+	if kind == KindOther && f.Kind >= KindNewerData && !j.foreignData(f.Message) {
+		kind = f.Kind // the runtime's own wording proves it
+	}
 	if r := neverByType(f); r != "" {
 		// The product may give its own exception a name that clients use as well; then what it says counts.
 		own, _ := j.pattern(f.TypeModule)

@@ -100,7 +100,8 @@ func neverByType(f *Failure) Reason {
 	// General types of clients carry the answer's status in the message, and the status is the better reason: an
 	// APIStatusError with 429 is a rate limit.
 	m := strings.ToLower(f.Message)
-	switch f.Type {
+	typ := bareType(f.Type)
+	switch typ {
 	case "SystemExit", "CancelledError":
 		return Killed
 	case "HTTPError", "HTTPStatusError", "APIStatusError", "APIError", "ClientError", "ClientResponseError", "HTTPException",
@@ -110,7 +111,7 @@ func neverByType(f *Failure) Reason {
 		}
 	}
 	// An exact name is a convention that clients share.
-	if r, ok := neverTypes[f.Type]; ok {
+	if r, ok := neverTypes[typ]; ok {
 		if r == ProviderError {
 			// A general error may say that it is a special one.
 			if s := statusReason(m); s != "" {
@@ -120,7 +121,7 @@ func neverByType(f *Failure) Reason {
 		return r
 	}
 	// Then parts of names. These are words that nobody puts into the name of anything else.
-	t := strings.ToLower(f.Type)
+	t := strings.ToLower(typ)
 	switch {
 	case strings.HasPrefix(t, "errorreturncode"):
 		return ToolFailure
@@ -150,6 +151,22 @@ func neverByType(f *Failure) Reason {
 		}
 	}
 	return ""
+}
+
+// bareType is the last name of a type that is printed with its namespace. A name that says nothing by itself stands for
+// its namespace: "Timeout::Error" is a Timeout.
+func bareType(t string) string {
+	for range 2 {
+		at := strings.LastIndexAny(t, `:\`)
+		if at <= 0 {
+			return t
+		}
+		if last := t[at+1:]; last != "Error" && last != "Exception" {
+			return last
+		}
+		t = strings.TrimRight(t[:at], `:\`)
+	}
+	return t
 }
 
 // statusReason reads the status that a provider's answer carries, in lower case.
@@ -213,6 +230,10 @@ func neverByMessage(f *Failure, s *scope) Reason {
 		return Killed
 	case says(m, "timed out", "deadline exceeded"):
 		return Timeout
+	}
+	// What a run says last of all is as good inside of an exception that it raised to end itself.
+	if r := terminalReason(firstLine(m)); r != "" {
+		return r
 	}
 	// A file of the user's that is refused, whoever says so: what steers a run, if its ending says that.
 	if s.foreignData(f.Message) && !says(m, "version", "newer") {

@@ -21,6 +21,8 @@ type scope struct {
 	dirs   []dir
 	module func(path string) string
 	place  func(path string, inside int) (unit, pkg string) // nil where units have names of their own
+	// pack is set where units are named by their paths, see [PathUnits].
+	pack func(path string) string
 }
 
 // dir is one declared folder.
@@ -49,14 +51,18 @@ func newScope(in Input, rt Runtime) *scope {
 	return s
 }
 
-// read lets a runtime name the units; nil names none.
+// read makes the scope name files as a runtime does. Without one no file has a name.
 func (s *scope) read(rt Runtime) {
-	s.module, s.place = func(string) string { return "" }, nil
-	if rt != nil {
-		s.module = rt.Module
+	s.module, s.place, s.pack = func(string) string { return "" }, nil, nil
+	if rt == nil {
+		return
 	}
+	s.module = rt.Module
 	if p, ok := rt.(Placer); ok {
 		s.place = p.Place
+	}
+	if p, ok := rt.(PathUnits); ok {
+		s.pack = p.Package
 	}
 }
 
@@ -129,6 +135,9 @@ func (s *scope) file(path string) (h holder, module string, root int) {
 func (s *scope) filePlain(path string) (holder, string, int) {
 	p := cleanPath(path)
 	if !absolute(p) {
+		if s.pack != nil {
+			return nobody, "", -1 // scripts print what they were called by, and every folder may hold a file of that name
+		}
 		// Frozen and compiled code prints paths that start at the package.
 		if m := s.module(p); m != "" {
 			if r, _ := s.pattern(m); r >= 0 {
@@ -143,6 +152,15 @@ func (s *scope) filePlain(path string) (holder, string, int) {
 	}
 	if d.root < 0 {
 		return workspace, "", -1
+	}
+	if s.pack != nil {
+		if pkg := s.pack(strings.TrimPrefix(p[len(d.path):], "/")); pkg != "" && !owns(s.roots[d.root].Modules, pkg) {
+			return packaged, "", -1
+		}
+		if p[1] == ':' {
+			p = path
+		}
+		return managed, p, d.root
 	}
 	if windows := p[1] == ':'; windows { // module names keep their case
 		p = strings.ReplaceAll(path, `\`, "/")

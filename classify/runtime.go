@@ -25,6 +25,14 @@ type Placer interface {
 	Place(path string, inside int) (unit, pkg string)
 }
 
+// PathUnits is what a [Runtime] may implement besides, where a unit's name in a verdict is the path of its file: then every
+// file below a root's folder is the root's own, whatever it is called, but for installed packages of somebody else.
+type PathUnits interface {
+	// Package names the installed package that a file belongs to, given its path behind the root's folder; empty for a
+	// file that lies in none. A package that a module pattern of the root owns is the root's own.
+	Package(path string) string
+}
+
 // Hinter is what a [Runtime] may implement besides, to make clean logs cheap.
 type Hinter interface {
 	// Hint reports whether Parse could find a failure in a text, by a search for literals. Only a certain no is false. The

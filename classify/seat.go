@@ -75,6 +75,8 @@ func (s *scope) holderOf(fr *Frame) (holder, string, int) {
 		return workspace, "", -1
 	case h == workspace:
 		return workspace, "", -1
+	case h == packaged:
+		return packaged, "", -1
 	case fr.Origin == OriginPackage:
 		if s.bindingFolder(fr.File) {
 			return launcher, "", -1

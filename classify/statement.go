@@ -219,7 +219,7 @@ func leveled(line string) bool {
 func (c *Classifier) terminal(in Input, log *text.Log, s *scope, survived bool) Verdict {
 	v := Verdict{Disposition: Unknown, Family: NoFamily, Reason: "no_update_signature"}
 	seen := 0
-	last := ""
+	last, dress := "", ""
 	// Keepers add lines of their own behind the run's last one, so lines that only say that something ended are passed
 	// over. A line of ordinary work ends the search: what stands before it was not the end.
 	for i := len(log.Lines) - 1; i >= 0 && seen < statementWindow; i-- {
@@ -233,7 +233,9 @@ func (c *Classifier) terminal(in Input, log *text.Log, s *scope, survived bool) 
 			return v
 		}
 		if last == "" {
-			last = l
+			if last = l; i == len(log.Lines)-1 {
+				dress = log.Dress()
+			}
 		}
 		if seen > 1 && !goingDown(l) {
 			break
@@ -250,7 +252,7 @@ func (c *Classifier) terminal(in Input, log *text.Log, s *scope, survived bool) 
 		v.Reason = "survived_failure"
 		return v
 	}
-	return c.statement(last, s, v)
+	return c.statement(last, dress, s, v)
 }
 
 // crashSignal reports an exit by a signal that the process itself raised.
@@ -271,8 +273,9 @@ func goingDown(line string) bool {
 	return active(line) == neutral
 }
 
-// statement judges the one line with which a program ended itself: "prog: error: why".
-func (c *Classifier) statement(line string, s *scope, v Verdict) Verdict {
+// statement judges the one line with which a program ended itself: "prog: error: why". The name may have been taken off as
+// dress, if the log is all the program's.
+func (c *Classifier) statement(line, dress string, s *scope, v Verdict) Verdict {
 	l := strings.ToLower(line)
 	for _, w := range [...]string{"unrecognized arguments", "unrecognised arguments", "no such option", "unknown option", "unrecognized option", "invalid choice", "unknown command", "the following arguments are required"} {
 		if strings.Contains(l, w) {
@@ -287,11 +290,18 @@ func (c *Classifier) statement(line string, s *scope, v Verdict) Verdict {
 	if !ok && s.foreignData(line) && says(l, "error in ", "error: ", "invalid ", "cannot parse", "cannot read", "failed to parse", "parse error", "syntax error") && parsed(l) {
 		return never(v, WorkspaceError)
 	}
+	if !ok {
+		prog, rest, ok = dressed(dress, line, s)
+	}
 	if !ok || leveled(line) || survivedWords(l) {
 		return v
 	}
 	root, more := s.pattern(prog)
 	if root < 0 || more {
+		return v
+	}
+	// A lock file is a package manager's, whoever reports that its versions differ.
+	if says(l, "lockfile", "lock file", "package-lock") {
 		return v
 	}
 	if s.foreignData(rest) {
@@ -414,6 +424,22 @@ func speaker(line string, s *scope) (prog, rest string, ok bool) {
 			}
 		}
 		l = rest
+	}
+	return "", "", false
+}
+
+// dressed finds the managed program in what was taken off the front of a line: one of its last words, without a process
+// number.
+func dressed(dress, line string, s *scope) (prog, rest string, ok bool) {
+	words := strings.Fields(dress)
+	for i := len(words) - 1; i >= 0 && i >= len(words)-3; i-- {
+		word := strings.Trim(words[i], "[]():|")
+		if at := strings.IndexByte(word, '['); at > 0 {
+			word = word[:at]
+		}
+		if r, _ := s.pattern(word); r >= 0 {
+			return unitOf(word), line, true
+		}
 	}
 	return "", "", false
 }

@@ -24,14 +24,23 @@ import (
 	"github.com/mulligan-dev/mulligan/adapters/terminal"
 	"github.com/mulligan-dev/mulligan/adapters/zlog"
 	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/classify/agentcli"
 	"github.com/mulligan-dev/mulligan/classify/beam"
+	"github.com/mulligan-dev/mulligan/classify/datafmt"
 	"github.com/mulligan-dev/mulligan/classify/dotnet"
 	"github.com/mulligan-dev/mulligan/classify/golang"
 	"github.com/mulligan-dev/mulligan/classify/jvm"
 	"github.com/mulligan-dev/mulligan/classify/loader"
+	"github.com/mulligan-dev/mulligan/classify/lua"
 	"github.com/mulligan-dev/mulligan/classify/node"
+	"github.com/mulligan-dev/mulligan/classify/perl"
+	"github.com/mulligan-dev/mulligan/classify/php"
 	"github.com/mulligan-dev/mulligan/classify/python"
+	"github.com/mulligan-dev/mulligan/classify/ruby"
 	"github.com/mulligan-dev/mulligan/classify/rust"
+	"github.com/mulligan-dev/mulligan/classify/service"
+	"github.com/mulligan-dev/mulligan/classify/shell"
+	"github.com/mulligan-dev/mulligan/classify/tcl"
 	"github.com/mulligan-dev/mulligan/notify"
 	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/restart/managed"
@@ -121,7 +130,7 @@ func probes() (map[string]restart.Runtime, error) {
 // classifier reads the failure texts of every runtime that there is a package for.
 func classifier() (*classify.Classifier, error) {
 	return classify.New(classify.Config{Runtimes: []classify.Runtime{
-		python.New(), node.New(), jvm.New(), dotnet.New(), beam.New(), golang.New(), rust.New(), loader.New(),
+		python.New(), node.New(), jvm.New(), dotnet.New(), beam.New(), ruby.New(), perl.New(), php.New(), lua.New(), tcl.New(), golang.New(), rust.New(), loader.New(), shell.New(), service.New(), datafmt.New(), agentcli.New(),
 	}})
 }
 

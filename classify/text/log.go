@@ -14,6 +14,7 @@ type Log struct {
 	Cut bool
 
 	sources []string
+	shared  string // of the last line
 	ignored []bool
 }
 
@@ -46,7 +47,7 @@ func Read(tail []byte, limit int) *Log {
 	lines, sources = unwrap(lines, sources) // a record in a record
 	// Dress nests: a container runtime wraps what a journal wrapped. Four layers are more than any collector chain adds.
 	for range 4 {
-		if !undress(&lines, &sources) {
+		if !log.undress(&lines, &sources) {
 			break
 		}
 		lines, sources = unwrap(lines, sources)
@@ -73,6 +74,9 @@ func (l *Log) Source(i int) string {
 	}
 	return l.sources[i]
 }
+
+// Dress is what was taken off the front of the last line, layer by layer. The name of the program may be in it.
+func (l *Log) Dress() string { return l.shared }
 
 // lastReturn drops the carriage return of a line end, and what a terminal would have overwritten before the last one.
 func lastReturn(l string) string {

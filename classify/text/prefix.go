@@ -47,7 +47,7 @@ func margin(lines []string) bool {
 const sampleLines = 256
 
 // undress takes one layer of prefixes off the lines if most of them carry it, and reports whether it did.
-func undress(lines, sources *[]string) bool {
+func (log *Log) undress(lines, sources *[]string) bool {
 	// The end of the log is what is read, and tells how all of it is dressed.
 	sample := (*lines)[max(0, len(*lines)-sampleLines):]
 	full := 0
@@ -82,6 +82,9 @@ func undress(lines, sources *[]string) bool {
 		joining := false
 		for i, l := range *lines {
 			n, s := match(l)
+			if i == len(*lines)-1 {
+				log.shared += l[:n]
+			}
 			partial := n > 2 && strings.HasSuffix(l[:n], " P ")
 			if joining && n > 0 && len(out) > 0 {
 				out[len(out)-1] += l[n:]
@@ -96,7 +99,9 @@ func undress(lines, sources *[]string) bool {
 		*lines, *sources = out, src
 		return true
 	}
-	return common(*lines)
+	prefix := common(*lines)
+	log.shared += prefix
+	return prefix != ""
 }
 
 // criPrefix is the line of a container runtime: time, stream, full or partial.
@@ -320,8 +325,9 @@ func anyLevel(l string) bool {
 	return false
 }
 
-// common takes off what nine lines of ten begin with, digits aside: the prefix of a collector that no layer knows.
-func common(lines []string) bool {
+// common takes off what nine lines of ten begin with, digits aside: the prefix of a collector that no layer knows. It returns
+// the prefix as one of them has it, empty where there is none.
+func common(lines []string) string {
 	// The second line is the pattern, because the first may be cut.
 	base := ""
 	full := 0
@@ -335,7 +341,7 @@ func common(lines []string) bool {
 		}
 	}
 	if full < 3 {
-		return false
+		return ""
 	}
 	base = base[:min(len(base), 96)]
 	// The shortest agreement among the lines that agree at all; lines that disagree at once are counted out.
@@ -352,19 +358,19 @@ func common(lines []string) bool {
 		shared = min(shared, n)
 	}
 	if out*10 > full || out > 0 && full < 6 {
-		return false
+		return ""
 	}
 	// Only whole words: the prefix ends behind a blank, and is not indentation alone.
 	prefix := base[:shared]
 	end := strings.LastIndexByte(prefix, ' ') + 1
 	if strings.ContainsAny(prefix[:end], "><$#") || !strings.ContainsAny(prefix[:end], "0123456789[](|/-:") {
-		return false // a mark of quotation, or a mere word
+		return "" // a mark of quotation, or a mere word
 	}
 	if end < 4 || strings.TrimSpace(prefix[:end]) == "" || strings.HasPrefix(prefix, " ") {
-		return false
+		return ""
 	}
 	if strings.HasSuffix(prefix[:end], "  ") && !strings.HasPrefix(strings.TrimRight(prefix, " ")+" ", prefix[:end]) {
-		return false
+		return ""
 	}
 	for i, l := range lines {
 		if agree(base[:end], l) == end {
@@ -373,7 +379,7 @@ func common(lines []string) bool {
 			lines[i] = ""
 		}
 	}
-	return true
+	return base[:end]
 }
 
 // agree is how many leading bytes two lines share, one digit being as good as another.

@@ -120,6 +120,7 @@ var Layers = []Layer{
 	{Packages: []string{"internal/codetree"}, May: []string{"witness", "ledger/stamp", "internal/host"}},
 	{Packages: []string{"internal/faultfs"}, May: []string{"internal/durable"}},
 	{Packages: []string{"internal/require"}},
+	{Packages: []string{"internal/vectortest"}, May: []string{"classify", "classify/text"}},
 	{Packages: []string{"internal/gittest"}, May: []string{"internal/require"}},
 	{Packages: []string{"internal/arch"}},
 	{Packages: []string{"internal/e2e", "internal/bench/..."}},

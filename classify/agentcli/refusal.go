@@ -1,0 +1,217 @@
+package agentcli
+
+import (
+	"strings"
+	"time"
+
+	"github.com/mulligan-dev/mulligan/classify"
+)
+
+// Refusal is what one line says about why a run could not go on.
+type Refusal struct {
+	// Reason is the entry of the never list.
+	Reason classify.Reason
+	// Status is the HTTP status that the line prints, 0 for none.
+	Status int
+	// Code is the provider's own word for it ("overloaded_error"), empty for none.
+	Code string
+	// RetryAfter is how long the provider asks to wait, 0 where the line does not say.
+	RetryAfter time.Duration
+}
+
+// codes are words that providers give to refusals in their answers, by what they begin or end with.
+var codes = []struct {
+	word   string
+	reason classify.Reason
+}{
+	{"rate_limit", classify.RateLimit}, {"too_many_requests", classify.RateLimit}, {"resource_exhausted", classify.RateLimit}, {"insufficient_quota", classify.RateLimit}, {"quota_exceeded", classify.RateLimit},
+	{"throttl", classify.RateLimit}, {"usage_limit", classify.RateLimit}, {"billing_hard_limit", classify.RateLimit},
+	{"authentication", classify.Auth}, {"permission_error", classify.Auth}, {"permission_denied", classify.Auth}, {"unauthenticated", classify.Auth}, {"unauthorized", classify.Auth},
+	{"invalid_api_key", classify.Auth}, {"invalid_x_api_key", classify.Auth}, {"token_expired", classify.Auth}, {"expired_token", classify.Auth}, {"account_deactivated", classify.Auth}, {"forbidden", classify.Auth},
+	{"overloaded", classify.ProviderError}, {"api_error", classify.ProviderError}, {"server_error", classify.ProviderError}, {"internal_error", classify.ProviderError}, {"invalid_request", classify.ProviderError},
+	{"request_too_large", classify.ProviderError}, {"context_length", classify.ProviderError}, {"not_found_error", classify.ProviderError}, {"model_not_found", classify.ProviderError}, {"content_filter", classify.ProviderError}, {"content_policy", classify.ProviderError},
+	{"unavailable", classify.ProviderError}, {"timeout_error", classify.ProviderError}, {"bad_gateway", classify.ProviderError},
+}
+
+// Read tells what a line says about a refusal, a cancellation or an ended command; false for any other line.
+func Read(line string) (Refusal, bool) {
+	if len(line) > 4096 {
+		line = line[:4096]
+	}
+	l := strings.ToLower(line)
+	var r Refusal
+	if !strings.Contains(l, "probe") { // a keeper that asks a service whether it lives is told a status too
+		r.Status = status(l)
+	}
+	r.Code = code(l)
+	r.RetryAfter = wait(l)
+	// The provider's own word is finer than the status: a quota may come with 403, an overload with 200.
+	if r.Code != "" {
+		for _, c := range codes {
+			if strings.Contains(r.Code, c.word) {
+				r.Reason = c.reason
+				break
+			}
+		}
+		if r.Reason == classify.ProviderError && r.Status == 429 && !strings.Contains(r.Code, "overloaded") {
+			r.Reason = classify.RateLimit
+		}
+	}
+	if r.Reason == "" {
+		r.Reason = byStatus(r.Status)
+	}
+	if r.Reason == "" {
+		r.Reason = sandbox(l)
+	}
+	if r.Reason == "" {
+		r.Reason = person(l)
+	}
+	if r.Reason == "" {
+		r.Reason = network(l)
+	}
+	return r, r.Reason != ""
+}
+
+// byStatus is what a status of a provider's answer means.
+func byStatus(s int) classify.Reason {
+	switch {
+	case s == 429:
+		return classify.RateLimit
+	case s == 401 || s == 403:
+		return classify.Auth
+	case s >= 400 && s <= 599:
+		return classify.ProviderError
+	}
+	return ""
+}
+
+// status finds an HTTP status. A bare number is none: the line must say what it is, by a word before it, by parentheses
+// around it beside a word of the trade, or by an answer in JSON behind it.
+func status(l string) int {
+	for i := 0; i+3 <= len(l); i++ {
+		if l[i] != '4' && l[i] != '5' || !digits(l[i:i+3]) || i > 0 && nameByte(l[i-1]) || i+3 < len(l) && nameByte(l[i+3]) {
+			continue
+		}
+		if i > 0 && (l[i-1] == '.' || l[i-1] == '/' || l[i-1] == '-') || i+4 < len(l) && l[i+3] == '.' && digits(l[i+4:i+5]) {
+			continue
+		}
+		n := int(l[i]-'0')*100 + int(l[i+1]-'0')*10 + int(l[i+2]-'0')
+		before, behind := strings.TrimRight(l[:i], " :=([\"'"), strings.TrimLeft(l[i+3:], " :)]\"',-")
+		for _, w := range [...]string{"api error", "http", "http/1.1", "http/2", "status", "status code", "status_code", "statuscode", "error code", "provider", "server returned", "responded with", "response", "api returned", "\"code", "upstream"} {
+			if strings.HasSuffix(before, w) {
+				return n
+			}
+		}
+		enclosed := i > 0 && l[i-1] == '(' && i+3 < len(l) && l[i+3] == ')'
+		if enclosed && has(l, "api", "anbieter", "provider", "fournisseur", "proveedor", "quota", "配额", "请求", "token", "login", "anmeld", "auth", "model", "密钥", "提供商", "リクエスト", "プロバイダ", "认证", "rate", "limit", "limite", "запрос", "провайдер", "server", "gateway", "clé", "clave", "schlüssel", "anfragen") {
+			return n
+		}
+		if strings.HasPrefix(behind, "{\"") && strings.Contains(behind, "error") {
+			return n
+		}
+		for _, w := range [...]string{"too many requests", "unauthorized", "forbidden", "internal server error", "bad gateway", "service unavailable", "gateway timeout", "overloaded"} {
+			if strings.HasPrefix(behind, w) {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// code is the provider's word for a refusal, out of a JSON answer or a word with underscores at its place.
+func code(l string) string {
+	for _, key := range [...]string{`"type"`, `"code"`, `"status"`, `"error"`, "error_type=", "code=", "type=", `\"type\"`, `\"code\"`} {
+		for from := 0; ; {
+			at := strings.Index(l[from:], key)
+			if at < 0 {
+				break
+			}
+			at += from + len(key)
+			from = at
+			v := strings.TrimLeft(l[at:], " :=\\\"'")
+			end := 0
+			for end < len(v) && (nameByte(v[end]) || v[end] == '-') {
+				end++
+			}
+			v = strings.ReplaceAll(v[:end], "-", "_")
+			for _, c := range codes {
+				if strings.Contains(v, c.word) {
+					return v
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// wait reads "retry-after: 33", "retry after 33s", "try again in 2m".
+func wait(l string) time.Duration {
+	for _, w := range [...]string{"retry-after", "retry_after", "retry after", "retrying in", "try again in", "retry in"} {
+		at := strings.Index(l, w)
+		if at < 0 {
+			continue
+		}
+		rest := strings.TrimLeft(l[at+len(w):], " :=\"'")
+		n := leading(rest)
+		if n == "" || len(n) > 6 {
+			continue
+		}
+		d := time.Duration(0)
+		for _, c := range n {
+			d = d*10 + time.Duration(c-'0')
+		}
+		unit := strings.TrimLeft(rest[len(n):], " ")
+		switch {
+		case strings.HasPrefix(unit, "ms"):
+			return d * time.Millisecond
+		case strings.HasPrefix(unit, "m"):
+			return d * time.Minute
+		case strings.HasPrefix(unit, "h"):
+			return d * time.Hour
+		}
+		return d * time.Second
+	}
+	return 0
+}
+
+// sandbox reads that a sandbox or a tool runner ended a command, or a tool failed.
+func sandbox(l string) classify.Reason {
+	if !has(l, "sandbox", "tool", "command", "hook") {
+		return ""
+	}
+	switch {
+	case has(l, "killed after ", "timed out", "time limit", "exceeded its", "timeout after", "took longer than", "deadline"):
+		return classify.Timeout
+	case has(l, "out of memory", "memory limit", "oom"):
+		return classify.OOM
+	}
+	return ""
+}
+
+// network reads that the provider was not reached. A socket of the machine's own is no provider.
+func network(l string) classify.Reason {
+	if has(l, "127.0.0.1", "localhost", ".sock", "[::1]") || !has(l, "provider", "api", "llm", "model", "upstream") {
+		return ""
+	}
+	switch {
+	case has(l, "etimedout", "connect timeout"):
+		return classify.Timeout
+	case has(l, "econnrefused", "econnreset", "enotfound", "eai_again", "enetunreach", "ehostunreach", "socket hang up", "connection refused", "connection reset", "network is unreachable", "name or service not known", "could not resolve host", "fetch failed"):
+		return classify.ProviderError
+	}
+	return ""
+}
+
+// person reads that somebody ended the run by hand.
+func person(l string) classify.Reason {
+	if has(l, "interrupted by user", "cancelled by user", "canceled by user", "cancelled by the user", "canceled by the user", "user cancelled", "user canceled", "request interrupted by", "vom benutzer abgebrochen", "annulé par l'utilisateur", "cancelado por el usuario", "用户取消", "用户中断", "ユーザーによって") {
+		return classify.Killed
+	}
+	return ""
+}
+
+func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+func nameByte(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}

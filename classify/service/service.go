@@ -1,0 +1,94 @@
+// Package service reads what keepers print about the processes they keep: systemd's unit lines, container engines, an OCI
+// runtime that cannot start its program, a cluster's account of a pod. Call [New] and give the result to [classify.New].
+//
+// It refuses to take a keeper's account for more than it is: that a program could not be found is skew only where the
+// program is managed, and a setting of the unit never is. It promises that an earlier start that went well is not held
+// against a later death.
+package service
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/classify/text"
+)
+
+// Runtime reads keepers. It has no state.
+type Runtime struct{}
+
+// New returns the runtime.
+func New() Runtime { return Runtime{} }
+
+var (
+	_ classify.Runtime   = Runtime{}
+	_ classify.PathUnits = Runtime{}
+	_ classify.Hinter    = Runtime{}
+)
+
+// Name is "service".
+func (Runtime) Name() string { return "service" }
+
+// Module implements [classify.Runtime]: a program has no name but its path.
+func (Runtime) Module(string) string { return "" }
+
+// Package implements [classify.PathUnits]: keepers start programs, and whatever lies below a root is the root's.
+func (Runtime) Package(string) string { return "" }
+
+// Hint implements [classify.Hinter].
+func (Runtime) Hint(tail []byte) bool {
+	for _, h := range [...]string{"Failed at step ", "Failed to locate executable ", "Failed to execute ", "Unable to locate executable", "exec: \"", "exec /", "exec user process", "executable file", "OOMKilled", "OOM", "oom", "Out of memory",
+		"DeadlineExceeded", "Killing", "Evicted", "status=", "ImagePull", "ErrImage", "Failed to pull", "Stopping ", "container process", "result '", "Preempt", "liveness", "watchdog", "can't find command", "spawnerr"} {
+		if bytes.Contains(tail, []byte(h)) {
+			return true
+		}
+	}
+	return false
+}
+
+// window is how many lines from the end may hold the keeper's account of the death.
+const window = 32
+
+// Parse implements [classify.Runtime].
+func (Runtime) Parse(log *text.Log) *classify.Failure {
+	seen := 0
+	var found *classify.Failure
+	for i := len(log.Lines) - 1; i >= 0 && seen < window; i-- {
+		l := strings.TrimSpace(log.Lines[i])
+		if l == "" || log.Ignored(i) {
+			continue
+		}
+		seen++
+		if f := start(l); f != nil {
+			f.First, f.Line, f.Last = i, i, max(i, last(log, i))
+			return f
+		}
+		// A kill is told in several lines, and the one that says why may be any of them.
+		if r := end(l); r != "" && (found == nil || found.Listed == classify.Killed && r != classify.Killed) {
+			line := i
+			if found != nil {
+				line = found.Last
+			}
+			found = &classify.Failure{Listed: r, Message: l, First: i, Line: i, Last: line}
+		}
+		if began(l) {
+			break // what stands before this belongs to the run before
+		}
+	}
+	return found
+}
+
+// last is the last line, behind i, of the same account.
+func last(log *text.Log, i int) int {
+	for n := i + 1; n < len(log.Lines) && n < i+8; n++ {
+		if l := log.Lines[n]; strings.Contains(l, "Failed with result '") || strings.Contains(l, "Main process exited, code=exited, status=2") || strings.Contains(l, "Control process exited") || start(l) != nil {
+			i = n
+		}
+	}
+	return i
+}
+
+// began reports that a keeper started the process anew.
+func began(l string) bool {
+	return strings.Contains(l, ": Scheduled restart job, restart counter is at ") || strings.Contains(l, ".service: Main process exited, code=exited, status=0/SUCCESS")
+}
