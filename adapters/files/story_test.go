@@ -71,7 +71,7 @@ func story(h *files.Home, lineage string, done func(step string)) error {
 		{"remove", func() error {
 			items, err := h.Doorbell().Pending(ctx)
 			for _, i := range items {
-				if i.Note.Run == lineage {
+				if err = errors.Join(err, i.Err); i.Note.Run == lineage {
 					err = errors.Join(err, h.Doorbell().Remove(ctx, i.ID))
 				}
 			}
