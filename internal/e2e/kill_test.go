@@ -211,10 +211,16 @@ func (e *ends) add(stands string) {
 	e.of[stands]++
 }
 
-// stride is how many operations a short test leaves out between two kills.
+// slowed is set where not every operation can be tried in reasonable time.
+var slowed bool
+
+// stride is how far apart the operations are that are tried.
 func stride() int {
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		return 7
+	case slowed:
+		return 3
 	}
 	return 1
 }

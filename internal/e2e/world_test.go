@@ -54,6 +54,8 @@ type options struct {
 	noProber bool
 	// prober stands in for the real one, where the decision is not what the story is about.
 	prober probe.Prober
+	// programs runs replacements; nil is real processes.
+	programs managed.Programs
 	// fs is the file seam, nil the machine's files.
 	fs  durable.FS
 	now func() stamp.Time
@@ -114,8 +116,12 @@ func wire(ctx context.Context, dir string, o options) (*parts, error) {
 	}
 	p := &parts{home: home, sources: map[string]witness.Source{gitcli.Kind: git}, prober: &countingProber{Prober: prober}}
 	stores := home.Stores()
+	programs := o.programs
+	if programs == nil {
+		programs = process.Programs{NoSignals: true, NoTerminal: true, Grace: time.Second}
+	}
 	p.runs, err = managed.New(managed.Config{Stores: stores, Sources: p.sources, Now: o.now, Dir: filepath.Join(home.Dir(), "runs"),
-		Programs: process.Programs{NoSignals: true, NoTerminal: true, Grace: time.Second}})
+		Programs: programs})
 	if err != nil {
 		return nil, err
 	}
