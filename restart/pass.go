@@ -189,6 +189,8 @@ func (p *pass) readLedger(ctx context.Context) error {
 	for rec, err := range p.h.cfg.Stores.Ledger.List(ctx) {
 		var damage *ledger.DamageError
 		switch {
+		case errors.As(err, &damage) && damage.Torn && p.canReclaim():
+			// A claim that a power cut tore before its claimer was told that it won: its doorbell takes it up again.
 		case errors.As(err, &damage):
 			p.result.Outcomes = append(p.result.Outcomes, Outcome{Project: damage.Key.Project, Lineage: damage.Key.Lineage, Error: err.Error()})
 		case err != nil:

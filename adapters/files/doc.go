@@ -24,11 +24,12 @@
 //
 // What is promised: every method is durable when it returns, with the exceptions that its interface names. A record is
 // visible as a whole or not at all, and exactly one process ever wins a claim, at the price of one flush for the winner
-// and none for the losers. A later revision is flushed before it takes the place of the one before, which then lies under
-// a hidden name (.swap-) until another change is written over it; whoever reads a file by other means than this package
-// and keeps it open over two changes can see a part of one. Locks die with the
-// process that holds them, however it ends, and are not inherited. A crash leaves at most a hidden temporary file, which
-// the next writer overwrites.
+// and none for the losers; so a power cut can leave a torn claim, which is told apart from damage. Runs and notes are
+// flushed before they have a name, and are never found torn. A later revision is flushed before it takes the place of
+// the one before, which then lies under a hidden name (.swap-) until another change is written over it; whoever reads a
+// file by other means than this package and keeps it open over two changes can see a part of one. Locks die with the
+// process that holds them, however it ends, and are not inherited. A crash leaves at most a hidden temporary file,
+// which the next writer overwrites.
 //
 // How failure shows: a file that cannot be used is a [*ledger.DamageError] with its path and reason, whatever it is a
 // file of; in lists it comes between the others and ends nothing. A claim that a power cut tore before its claimer knew

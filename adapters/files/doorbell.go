@@ -55,7 +55,7 @@ func (s *box) Ring(ctx context.Context, n doorbell.Note) error {
 	if err != nil {
 		return fmt.Errorf("ring for run %s: %w", n.Run, err)
 	}
-	if err := s.create.Create(durable.Escape(n.Run)+"."+id.String(), append(b, '\n'), nil); err != nil {
+	if err := s.create.CreateWhole(durable.Escape(n.Run)+"."+id.String(), append(b, '\n')); err != nil {
 		return fmt.Errorf("ring for run %s: %w", n.Run, err)
 	}
 	return nil

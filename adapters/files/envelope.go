@@ -46,7 +46,7 @@ func sealed(v any) (envelope, body []byte, err error) {
 // unseal takes a body out of its envelope and checks it. What is wrong is a DamageError without key and path.
 func unseal(b []byte) ([]byte, *ledger.DamageError) {
 	b = bytes.TrimRight(b, " \n") // files are filled up to whole blocks
-	if len(b) > bodyAt && bytes.HasPrefix(b, []byte(sealHead)) && b[len(b)-1] == sealTail {
+	if len(b) > bodyAt && bytes.HasPrefix(b, []byte(sealHead)) && bytes.HasSuffix(b[:bodyAt], []byte(sealMiddle)) && b[len(b)-1] == sealTail {
 		body := b[bodyAt : len(b)-1]
 		sum := sha256.Sum256(body)
 		var text [2 * sha256.Size]byte

@@ -103,6 +103,7 @@ func FuzzUnseal(f *testing.F) {
 	f.Add(seal([]byte(`{"schema":1}`)))
 	f.Add(durable.Pad(seal([]byte("x"))))
 	f.Add([]byte(`{"schema":2}`))
+	f.Add(bytes.Replace(seal([]byte(`{"schema":1}`)), []byte(sealMiddle), []byte("000000000"), 1))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		body, bad := unseal(b)
 		if bad == nil && !bytes.Equal(seal(body), bytes.TrimRight(b, " \n")) {

@@ -50,14 +50,16 @@ func (l *lines[T]) append(ctx context.Context, v T) error {
 			return err
 		}
 		in, err := f.Stat()
+		if err == nil && in.Size == 0 {
+			// The name is made durable before the first entry: whoever finds an entry may then rely on the name, also when
+			// the one who wrote it was killed.
+			err = l.h.root.Sync()
+		}
 		if err == nil {
 			err = durable.AppendLine(f, b)
 		}
 		if e := f.Close(); err == nil {
 			err = e
-		}
-		if err == nil && in.Size == 0 { // the first entry makes the log's name durable as well
-			err = l.h.root.Sync()
 		}
 		return err
 	})

@@ -72,7 +72,8 @@ func (s *runs) Start(ctx context.Context, r run.Run, allow func(*run.Run) error)
 		if err := durable.Rewrite(s.names, ".swap-"+sh, at, to, nil); err != nil {
 			return err
 		}
-		err = s.create.Create(file, durable.Pad(envelope), nil)
+		// Whole: the name leads to this file, and one that a power cut had torn would block the name for ever.
+		err = s.create.CreateWhole(file, durable.Pad(envelope))
 		if errors.Is(err, fs.ErrExist) {
 			return run.ErrExists
 		}

@@ -51,6 +51,16 @@ func (c *Creator) Close() error {
 // a torn file under the name, but only while Create has not returned; content needs a checksum. before, when it is not
 // nil, is told what the file will look like, right before it may become visible.
 func (c *Creator) Create(name string, content []byte, before func(Info)) error {
+	return c.create(name, content, before, false)
+}
+
+// CreateWhole is Create for names that nobody races for, and files that must not be found torn: the content is flushed
+// before it has its name. It costs one commit of the file system more.
+func (c *Creator) CreateWhole(name string, content []byte) error {
+	return c.create(name, content, nil, true)
+}
+
+func (c *Creator) create(name string, content []byte, before func(Info), whole bool) error {
 	switch _, err := c.dir.Stat(name); {
 	case err == nil:
 		return &fs.PathError{Op: "create", Path: c.dir.Path() + "/" + name, Err: fs.ErrExist}
@@ -61,11 +71,13 @@ func (c *Creator) Create(name string, content []byte, before func(Info)) error {
 	if err != nil {
 		return err
 	}
-	if err = c.publish(f, temp, name, content, before); err != nil {
+	if err = c.publish(f, temp, name, content, before, whole); err != nil {
 		c.discard(f, temp, errors.Is(err, fs.ErrExist))
 		return err
 	}
-	err = f.Sync()
+	if !whole {
+		err = f.Sync()
+	}
 	if err == nil {
 		err = c.dir.Sync()
 	}
@@ -76,10 +88,15 @@ func (c *Creator) Create(name string, content []byte, before func(Info)) error {
 	return err
 }
 
-// publish writes the content and puts the name on it.
-func (c *Creator) publish(f File, temp, name string, content []byte, before func(Info)) error {
+// publish writes the content, flushes it when it must be whole, and puts the name on it.
+func (c *Creator) publish(f File, temp, name string, content []byte, before func(Info), whole bool) error {
 	if _, err := f.Write(content); err != nil {
 		return err
+	}
+	if whole {
+		if err := f.Sync(); err != nil {
+			return err
+		}
 	}
 	if before != nil {
 		in, err := f.Stat()

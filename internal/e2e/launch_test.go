@@ -98,7 +98,7 @@ func TestHealerKilledInALaunch(t *testing.T) {
 // TestRunnerLauncher: the replacement has a process of its own, which passes the gate and outlives the healer.
 func TestRunnerLauncher(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{launcher: func(p *parts) restart.Launcher { return runnerLauncher(p.home.Dir()) }})
+	w := newWorld(t, options{launcher: func(p *parts) restart.Launcher { return runnerLauncher(p.home.Dir(), 0) }})
 	scout := w.after("scout", "count:starts", "mark:preparing", "wait:update", "encode")
 	w.passUntil("scout to end well", func() bool { return w.stands(scout) == "settled_ok replacement_ok" })
 	if w.times("starts") != 2 {
@@ -112,7 +112,7 @@ func TestRunnerLauncher(t *testing.T) {
 // TestPreflightForNow: what cannot be started now waits, costs nothing, and is put back when it can be.
 func TestPreflightForNow(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{launcher: func(p *parts) restart.Launcher { return runnerLauncher(p.home.Dir()) }})
+	w := newWorld(t, options{launcher: func(p *parts) restart.Launcher { return runnerLauncher(p.home.Dir(), 0) }})
 	scout := w.after("scout", "wait:update", "encode")
 	away := scout.ws + "-away"
 	if err := os.Rename(scout.ws, away); err != nil {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/mulligan-dev/mulligan/adapters/process"
+	"github.com/mulligan-dev/mulligan/internal/durable"
+	"github.com/mulligan-dev/mulligan/internal/faultfs"
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/restart/update"
@@ -24,7 +26,7 @@ const roleVar = "MULLIGAN_E2E_ROLE"
 
 // role is that script.
 type role struct {
-	// Play is "healer", "runner" or "updater".
+	// Play is "healer", "victim", "runner" or "updater".
 	Play string
 	Home string
 	// Quiescence is the healer's.
@@ -36,6 +38,8 @@ type role struct {
 	// Die names the moment at which the healer kills itself: "started", when the launcher has started something, or
 	// "bound", when the replacement has passed the gate and is not yet let go.
 	Die string
+	// Kill is the durable operation before which a victim or a runner is killed; 0 is never.
+	Kill int
 	// Root and Command are the updater's.
 	Root    witness.Root
 	Command []string
@@ -62,7 +66,7 @@ func TestMain(m *testing.M) {
 func (r role) run(ctx context.Context) error {
 	switch r.Play {
 	case "runner":
-		p, err := wire(ctx, r.Home, options{})
+		p, err := wire(ctx, r.Home, options{fs: faultfs.Tap(durable.System{}, faultfs.KillAt(r.Kill))})
 		if err != nil {
 			return err
 		}
@@ -79,13 +83,15 @@ func (r role) run(ctx context.Context) error {
 		return err
 	case "healer":
 		return r.heal(ctx)
+	case "victim":
+		return r.healUntilKilled(ctx)
 	}
 	return fmt.Errorf("there is no such role")
 }
 
 func (r role) heal(ctx context.Context) error {
 	p, err := wire(ctx, r.Home, options{settings: restart.Settings{Quiescence: r.Quiescence}, launcher: func(*parts) restart.Launcher {
-		var l restart.Launcher = runnerLauncher(r.Home)
+		var l restart.Launcher = runnerLauncher(r.Home, 0)
 		if r.Held != "" {
 			l = &process.HeldLauncher{Log: func(run string) string { return filepath.Join(r.Held, run+".log") }}
 		}
@@ -119,13 +125,14 @@ func there(file string) bool {
 	return err == nil
 }
 
-// runnerLauncher starts the test binary as the runner of each replacement, where a command line would start itself.
-func runnerLauncher(home string) *process.RunnerLauncher {
+// runnerLauncher starts the test binary as the runner of each replacement, where a command line would start itself. Each
+// is killed before a durable operation unless kill is 0.
+func runnerLauncher(home string, kill int) *process.RunnerLauncher {
 	exe, err := os.Executable()
 	if err != nil {
 		panic(err) // the tests run, so they have an executable
 	}
-	script, err := json.Marshal(role{Play: "runner", Home: home})
+	script, err := json.Marshal(role{Play: "runner", Home: home, Kill: kill})
 	if err != nil {
 		panic(err) // it is plain data
 	}
@@ -167,40 +174,46 @@ func die() {
 
 // actor is a second process of the story.
 type actor struct {
-	w    *world
+	t    *testing.T
 	cmd  *exec.Cmd
 	out  bytes.Buffer
 	done chan struct{}
 	err  error
 }
 
-// play executes the test binary in a role. It is ended with the story.
+// play executes the test binary in a role on the world's state folder. It is ended with the story.
 func (w *world) play(r role) *actor {
 	w.t.Helper()
 	r.Home = w.home.Dir()
 	if r.Quiescence == 0 {
 		r.Quiescence = rest
 	}
+	return play(w.t, r)
+}
+
+// play executes the test binary in a role. It is ended with the test.
+func play(t *testing.T, r role) *actor {
+	t.Helper()
 	script, err := json.Marshal(r)
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	exe, err := os.Executable()
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
-	a := &actor{w: w, cmd: exec.Command(exe), done: make(chan struct{})}
+	a := &actor{t: t, cmd: exec.Command(exe), done: make(chan struct{})}
 	a.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), roleVar + "=" + string(script)}
 	a.cmd.Stdout, a.cmd.Stderr = &a.out, &a.out
 	a.cmd.WaitDelay = time.Second // a killed actor's children may hold its output
 	if err := a.cmd.Start(); err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	go func() {
 		a.err = a.cmd.Wait()
 		close(a.done)
 	}()
-	w.t.Cleanup(func() { a.kill() })
+	t.Cleanup(func() { a.kill() })
 	return a
 }
 
@@ -212,8 +225,8 @@ func (a *actor) kill() {
 
 // ends waits for the actor's end.
 func (a *actor) ends() *actor {
-	a.w.t.Helper()
-	a.w.until("the "+a.cmd.Path+" to end", func() bool {
+	a.t.Helper()
+	until(a.t, "the "+a.cmd.Path+" to end", func() bool {
 		select {
 		case <-a.done:
 			return true
@@ -225,8 +238,8 @@ func (a *actor) ends() *actor {
 }
 
 func (a *actor) endsWell() {
-	a.w.t.Helper()
+	a.t.Helper()
 	if a.ends(); a.err != nil {
-		a.w.t.Fatalf("%v:\n%s", a.err, a.out.String())
+		a.t.Fatalf("%v:\n%s", a.err, a.out.String())
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/mulligan-dev/mulligan/adapters/process"
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/classify/python"
+	"github.com/mulligan-dev/mulligan/internal/durable"
 	"github.com/mulligan-dev/mulligan/internal/host"
 	"github.com/mulligan-dev/mulligan/internal/require"
 	"github.com/mulligan-dev/mulligan/ledger"
@@ -51,7 +52,13 @@ type options struct {
 	stores func(s restart.Stores) restart.Stores
 	// noProber leaves Python without one.
 	noProber bool
-	now      func() stamp.Time
+	// prober stands in for the real one, where the decision is not what the story is about.
+	prober probe.Prober
+	// programs runs replacements; nil is real processes.
+	programs managed.Programs
+	// fs is the file seam, nil the machine's files.
+	fs  durable.FS
+	now func() stamp.Time
 }
 
 // parts are everything that a host has open on one state folder.
@@ -93,20 +100,28 @@ func wire(ctx context.Context, dir string, o options) (*parts, error) {
 	if o.now == nil {
 		o.now = host.Now
 	}
-	home, err := files.Open(files.Config{Dir: dir, Now: o.now})
+	home, err := files.Open(files.Config{Dir: dir, Now: o.now, FS: o.fs})
 	if err != nil {
 		return nil, err
 	}
 	git, err1 := gitcli.New(gitcli.Config{Now: o.now})
 	judge, err2 := classify.New(classify.Config{Runtimes: []classify.Runtime{python.Runtime{}}})
-	real, err3 := process.NewPython(process.PythonConfig{})
+	var prober probe.Prober = o.prober
+	var err3 error
+	if prober == nil {
+		prober, err3 = process.NewPython(process.PythonConfig{})
+	}
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
-	p := &parts{home: home, sources: map[string]witness.Source{gitcli.Kind: git}, prober: &countingProber{Prober: real}}
+	p := &parts{home: home, sources: map[string]witness.Source{gitcli.Kind: git}, prober: &countingProber{Prober: prober}}
 	stores := home.Stores()
+	programs := o.programs
+	if programs == nil {
+		programs = process.Programs{NoSignals: true, NoTerminal: true, Grace: time.Second}
+	}
 	p.runs, err = managed.New(managed.Config{Stores: stores, Sources: p.sources, Now: o.now, Dir: filepath.Join(home.Dir(), "runs"),
-		Programs: process.Programs{NoSignals: true, NoTerminal: true, Grace: time.Second}})
+		Programs: programs})
 	if err != nil {
 		return nil, err
 	}
@@ -269,9 +284,14 @@ func (w *world) has(what string) bool {
 // until waits for what must come.
 func (w *world) until(what string, ok func() bool) {
 	w.t.Helper()
+	until(w.t, what, ok)
+}
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("waited %s for %s", patience, what)
+			t.Fatalf("waited %s for %s", patience, what)
 		}
 	}
 }
