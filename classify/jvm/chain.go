@@ -116,9 +116,6 @@ func envelope(links []link, i int) (named string, open bool) {
 			}
 			return named, deepest != ""
 		}
-		if simple == "InvocationTargetException" || simple == "" {
-			named = ""
-		}
 		return "", true
 	case "ServiceConfigurationError":
 		return "", linkage(in.typ)

@@ -177,7 +177,7 @@ func abstract(f *classify.Failure, m string) {
 	quoted, tail, _ := strings.Cut(quoted, "'")
 	name, _, _ := strings.Cut(quoted, "(")
 	name = name[strings.LastIndexByte(name, ' ')+1:]
-	class := ""
+	var class string
 	if rest, ok := strings.CutPrefix(m, "Receiver class "); ok {
 		class = hidden(rest)
 	} else if at := strings.LastIndex(tail, " class "); at >= 0 { // "Missing implementation of resolved method '...' of abstract class X."

@@ -58,25 +58,25 @@ func Read(tail []byte, limit int) *Log {
 }
 
 // Ignore marks the lines [from, to) as words that decide nothing: noise of a shutdown, or quoted text.
-func (l *Log) Ignore(from, to int) {
-	for i := max(from, 0); i < to && i < len(l.ignored); i++ {
-		l.ignored[i] = true
+func (log *Log) Ignore(from, to int) {
+	for i := max(from, 0); i < to && i < len(log.ignored); i++ {
+		log.ignored[i] = true
 	}
 }
 
 // Ignored reports whether line i is marked by [Log.Ignore].
-func (l *Log) Ignored(i int) bool { return i >= 0 && i < len(l.ignored) && l.ignored[i] }
+func (log *Log) Ignored(i int) bool { return i >= 0 && i < len(log.ignored) && log.ignored[i] }
 
 // Source names the service, pod or actor that printed line i; it is empty where the dress names none.
-func (l *Log) Source(i int) string {
-	if i < 0 || i >= len(l.sources) {
+func (log *Log) Source(i int) string {
+	if i < 0 || i >= len(log.sources) {
 		return ""
 	}
-	return l.sources[i]
+	return log.sources[i]
 }
 
 // Dress is what was taken off the front of the last line, layer by layer. The name of the program may be in it.
-func (l *Log) Dress() string { return l.shared }
+func (log *Log) Dress() string { return log.shared }
 
 // lastReturn drops the carriage return of a line end, and what a terminal would have overwritten before the last one.
 func lastReturn(l string) string {

@@ -16,6 +16,10 @@ func ExampleDisk() {
 	if err == nil {
 		err = durable.Replace(d, ".new", "file", []byte("old"), nil)
 	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	tapped := faultfs.Tap(&disk, func(op faultfs.Op) error {
 		found, _ := disk.Boot(faultfs.Survival{}).Open("/home")
 		b, _, err := durable.ReadFile(found, "file", 100)
