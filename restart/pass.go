@@ -75,6 +75,7 @@ type pass struct {
 	now   stamp.Time
 	state storm.State
 
+	bells     []*ring         // what had rung when the pass began to decide
 	heard     map[string]bool // doorbells that were read
 	rang      map[string]bool // runs that have one
 	deaths    []*death
@@ -103,12 +104,13 @@ func (p *pass) run(ctx context.Context, full bool) error {
 	if err != nil {
 		return err
 	}
+	p.bells = bells
 	p.settle(ctx)
 	if held != "" {
 		p.result.Held = held
-		return errors.Join(unreadable, p.showHeld(ctx, bells, held), p.tell(ctx))
+		return errors.Join(unreadable, p.showHeld(ctx, p.bells, held), p.tell(ctx))
 	}
-	p.collect(ctx, bells)
+	p.collect(ctx, p.bells)
 	p.late(ctx)
 	err = p.label(ctx)
 	p.unlock() // the handshakes are over

@@ -34,6 +34,14 @@ func (p *pass) settleLaunched(ctx context.Context, rec ledger.Record) error {
 	if err != nil && !errors.Is(err, run.ErrNotFound) {
 		return fmt.Errorf("look at the replacement of %s: %w", rec.Key, err)
 	}
+	if r.Ended != nil && !r.Ended.OK && !p.rang[rec.Launch.Run] {
+		// A bad end is rung before it is recorded, so the bell may have come since the pass listened.
+		more, err := p.listen(ctx)
+		if err != nil {
+			return err
+		}
+		p.bells = append(p.bells, more...)
+	}
 	switch {
 	case p.rang[rec.Launch.Run]:
 		return nil
