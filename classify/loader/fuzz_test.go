@@ -8,6 +8,7 @@ import (
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/classify/loader"
 	"github.com/mulligan-dev/mulligan/classify/text"
+	"github.com/mulligan-dev/mulligan/internal/vectortest"
 )
 
 // product is what the host of the vectors declares.
@@ -23,7 +24,7 @@ func FuzzClassify(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, file := range files {
-		for _, line := range vectorLines(f, file) {
+		for _, line := range vectortest.Lines(f, file) {
 			if k, err := classify.DecodeCase(line); err == nil {
 				f.Add(k.Input.Text, k.Input.Exit.Code)
 			}
@@ -56,7 +57,7 @@ func TestHint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		for _, line := range vectorLines(t, file) {
+		for _, line := range vectortest.Lines(t, file) {
 			k, err := classify.DecodeCase(line)
 			if err != nil {
 				t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/classify/python"
 	"github.com/mulligan-dev/mulligan/classify/text"
+	"github.com/mulligan-dev/mulligan/internal/vectortest"
 )
 
 var product = []classify.Root{{Name: "kestrel", Dirs: []string{"/opt/kestrel/lib"}, Modules: []string{"kestrel"}, Bindings: []string{"kestrel_fast"}}}
@@ -40,7 +41,7 @@ func checkVerdict(t interface{ Errorf(string, ...any) }, v classify.Verdict, inp
 
 func FuzzClassify(f *testing.F) {
 	for _, file := range []string{"testdata/vectors/captured.jsonl", "testdata/vectors/imitated.jsonl"} {
-		for i, line := range vectorLines(f, file) {
+		for i, line := range vectortest.Lines(f, file) {
 			if k, err := classify.DecodeCase(line); err == nil && i%3 == 0 {
 				f.Add(k.Input.Text, k.Input.Exit.Code, k.Input.Exit.Signal)
 			}
@@ -78,7 +79,7 @@ func FuzzCase(f *testing.F) {
 func TestShuffledLines(t *testing.T) {
 	t.Parallel()
 	var pool []string
-	for _, line := range vectorLines(t, "testdata/vectors/imitated.jsonl") {
+	for _, line := range vectortest.Lines(t, "testdata/vectors/imitated.jsonl") {
 		k, err := classify.DecodeCase(line)
 		if err != nil {
 			t.Fatal(err)
@@ -99,7 +100,7 @@ func TestHeadDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	c := newClassifier(t)
 	heads := []string{"", strings.Repeat("2026-11-30 08:00:00,123 INFO kes.loop: step done\n", 4000), strings.Repeat("x\n", 50000), "\xff\xfe\x00 noise\n"}
-	for _, line := range vectorLines(t, "testdata/vectors/captured.jsonl") {
+	for _, line := range vectortest.Lines(t, "testdata/vectors/captured.jsonl") {
 		k, err := classify.DecodeCase(line)
 		if err != nil {
 			t.Fatal(err)
@@ -185,7 +186,7 @@ func TestHintIsCertain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range []string{"testdata/vectors/captured.jsonl", "testdata/vectors/imitated.jsonl"} {
-		for _, line := range vectorLines(t, file) {
+		for _, line := range vectortest.Lines(t, file) {
 			k, err := classify.DecodeCase(line)
 			if err != nil {
 				t.Fatal(err)

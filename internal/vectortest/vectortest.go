@@ -135,22 +135,34 @@ func Vectors(t testing.TB, dir string) [][]byte {
 	}
 	var out [][]byte
 	for _, f := range files {
+		if strings.HasSuffix(f, ".jsonl") {
+			out = append(out, Lines(t, f)...)
+			continue
+		}
 		data, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasSuffix(f, ".jsonl") {
-			out = append(out, data)
-			continue
-		}
-		for line := range bytes.Lines(data) {
-			if len(bytes.TrimSpace(line)) > 0 {
-				out = append(out, line)
-			}
-		}
+		out = append(out, data)
 	}
 	if len(out) == 0 {
 		t.Fatalf("no vectors in %s", dir)
+	}
+	return out
+}
+
+// Lines are the vectors of one "*.jsonl" file.
+func Lines(t testing.TB, file string) [][]byte {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out [][]byte
+	for line := range bytes.Lines(data) {
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			out = append(out, line)
+		}
 	}
 	return out
 }
