@@ -7,7 +7,6 @@ import (
 
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/classify/rust"
-	"github.com/mulligan-dev/mulligan/classify/text"
 	"github.com/mulligan-dev/mulligan/internal/vectortest"
 )
 
@@ -52,22 +51,7 @@ func FuzzClassify(f *testing.F) {
 // TestHint holds that the cheap test never misses a text in which Parse finds a failure.
 func TestHint(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/vectors/*.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		for _, line := range vectortest.Lines(t, file) {
-			k, err := classify.DecodeCase(line)
-			if err != nil {
-				t.Fatal(err)
-			}
-			log := text.Read(k.Input.Text, classify.TailLimit)
-			if rust.New().Parse(log) != nil && !rust.New().Hint([]byte(strings.Join(log.Lines, "\n")+"\n")) {
-				t.Errorf("%s: a failure that the hint denies", k.ID)
-			}
-		}
-	}
+	vectortest.Hinted(t, rust.New(), "testdata/corpus", "testdata/vectors")
 }
 
 // death is a panic.
