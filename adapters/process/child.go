@@ -137,6 +137,9 @@ func parseStat(s string) (stat, error) {
 	if len(f) < 20 {
 		return stat{}, fmt.Errorf("%d fields in its stat line, want at least 20", len(f))
 	}
+	if len(f[0]) != 1 || f[0][0] < 'A' || f[0][0] > 'z' {
+		return stat{}, fmt.Errorf("the state %q in its stat line, want one letter", f[0])
+	}
 	st := stat{state: f[0][0]}
 	var errs [4]error
 	st.parent, errs[0] = strconv.Atoi(f[1])
