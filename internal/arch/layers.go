@@ -42,9 +42,10 @@ var public = slices.Concat(engine, []string{
 	"restart", "restart/update", "restart/managed", "restart/handoff", "restart/drain", "restart/resume", "probe/canary",
 })
 
-// system is how the shells and the adapters of the root module reach the machine: one package writes files, one reads
-// clock and processes, one reads the files of a code tree. They hold no decision, so nobody outside misses them.
-var system = []string{"internal/durable", "internal/host", "internal/codetree"}
+// system is how the shells and the adapters of the root module reach the machine: one package writes files, one keeps
+// logs in them, one reads clock and processes, one reads the files of a code tree. They hold no decision, so nobody
+// outside misses them.
+var system = []string{"internal/durable", "internal/host", "internal/codetree", "internal/framelog"}
 
 // Layers is the package map, the lowest first.
 var Layers = []Layer{
@@ -116,6 +117,7 @@ var Layers = []Layer{
 
 	// What nobody outside sees.
 	{Packages: []string{"internal/durable"}},
+	{Packages: []string{"internal/framelog"}, May: []string{"internal/durable"}},
 	{Packages: []string{"internal/host"}, May: []string{"ledger", "ledger/stamp"}},
 	{Packages: []string{"internal/codetree"}, May: []string{"witness", "ledger/stamp", "internal/host"}},
 	{Packages: []string{"internal/faultfs"}, May: []string{"internal/durable"}},

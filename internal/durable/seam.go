@@ -77,6 +77,8 @@ type File interface {
 	io.ReaderAt
 	// Write writes at the handle's position, or at the end of a file opened with Append.
 	io.Writer
+	// WriteAt writes at an offset and leaves the handle's position alone. Not for a file opened with Append.
+	io.WriterAt
 	// Stat looks at the file itself.
 	Stat() (Info, error)
 	// Truncate cuts the file, and moves the handle's position there.

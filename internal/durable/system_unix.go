@@ -370,6 +370,19 @@ func (f *sysFile) Write(b []byte) (int, error) {
 	return done, nil
 }
 
+func (f *sysFile) WriteAt(b []byte, off int64) (int, error) {
+	done := 0
+	for done < len(b) {
+		var n int
+		err := retry(func() (err error) { n, err = unix.Pwrite(f.fd, b[done:], off+int64(done)); return err })
+		if err != nil {
+			return done, f.fail("write", err)
+		}
+		done += n
+	}
+	return done, nil
+}
+
 func (f *sysFile) Stat() (Info, error) {
 	var st unix.Stat_t
 	if err := retry(func() error { return unix.Fstat(f.fd, &st) }); err != nil {

@@ -360,6 +360,22 @@ func (f *file) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+func (f *file) WriteAt(b []byte, off int64) (int, error) {
+	err := f.do(Write, true, func() error {
+		if off < 0 || f.atEnd {
+			return f.dir.fail(Write, f.name, fs.ErrInvalid)
+		}
+		if len(b) > 0 {
+			f.n.write(write{off: off, data: append([]byte(nil), b...)}, f.dir.d.now())
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
 func (f *file) Truncate(size int64) error {
 	return f.do(Truncate, true, func() error {
 		f.n.write(write{off: size, cut: true}, f.dir.d.now())

@@ -285,17 +285,23 @@ func (f *tapFile) Stat() (durable.Info, error) {
 	return f.File.Stat()
 }
 
-func (f *tapFile) Write(b []byte) (int, error) {
+func (f *tapFile) Write(b []byte) (int, error) { return f.write(b, f.File.Write) }
+
+func (f *tapFile) WriteAt(b []byte, off int64) (int, error) {
+	return f.write(b, func(b []byte) (int, error) { return f.File.WriteAt(b, off) })
+}
+
+func (f *tapFile) write(b []byte, under func([]byte) (int, error)) (int, error) {
 	err := f.t.ask(Write, f.path)
 	var short *shortError
 	switch {
 	case errors.As(err, &short):
-		n, e := f.File.Write(b[:len(b)/2])
+		n, e := under(b[:len(b)/2])
 		return n, errors.Join(err, e)
 	case err != nil:
 		return 0, err
 	}
-	return f.File.Write(b)
+	return under(b)
 }
 
 func (f *tapFile) Truncate(size int64) error {

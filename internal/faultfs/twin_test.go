@@ -39,7 +39,7 @@ func TestDiskIsLikeTheMachines(t *testing.T) {
 		dirs := []durable.Dir{real, open(t, &faultfs.Disk{}), open(t, faultfs.Tap(&faultfs.Disk{}, func(faultfs.Op) error { return nil }))}
 		name := rapid.SampledFrom([]string{"a", "b", "c", "..", "x/y"})
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
-			op := rapid.SampledFrom([]string{"create", "append", "overwrite", "unnamed", "link", "rename", "exchange", "remove", "make", "sub", "stat", "cut"}).Draw(t, "op")
+			op := rapid.SampledFrom([]string{"create", "append", "overwrite", "unnamed", "link", "rename", "exchange", "remove", "make", "sub", "stat", "cut", "place"}).Draw(t, "op")
 			a, b := name.Draw(t, "a"), name.Draw(t, "b")
 			text := rapid.SampledFrom([]string{"", "x", "longer"}).Draw(t, "text")
 			var first string
@@ -106,6 +106,14 @@ func step(d durable.Dir, op, a, b, text string) string {
 		f, err := d.Append(a)
 		if err == nil {
 			err = errors.Join(f.Truncate(1), f.Close())
+		}
+		return outcome(err)
+	}
+	if op == "place" {
+		f, err := d.Overwrite(a)
+		if err == nil {
+			_, err = f.WriteAt([]byte(text), 4)
+			err = errors.Join(err, f.Close())
 		}
 		return outcome(err)
 	}
