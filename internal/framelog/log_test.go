@@ -25,7 +25,9 @@ func dir(t testing.TB, d durable.FS) durable.Dir {
 	return out
 }
 
-func small(d durable.Dir) Config { return Config{Dir: d, Name: "events", Holder: "this test", Ahead: 512} }
+func small(d durable.Dir) Config {
+	return Config{Dir: d, Name: "events", Holder: "this test", Ahead: 512}
+}
 
 func mustOpen(t testing.TB, c Config) *Log {
 	t.Helper()
