@@ -1,0 +1,72 @@
+package systemd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/internal/require"
+)
+
+// eater is a program that takes memory until it is killed. It does not swap, where there is anything to swap to.
+const eater = `x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done`
+
+// watchOOM is a runner whose program is killed for memory; it lives on and says why.
+func watchOOM() {
+	w, err := WatchOOM()
+	fatal(err)
+	cause := func(command string) string {
+		err := exec.Command("/bin/sh", "-c", command).Run()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			return fmt.Sprint(err)
+		}
+		e := classify.Exit{Code: exit.ExitCode()}
+		if s := exit.Sys().(syscall.WaitStatus); s.Signaled() {
+			e = classify.Exit{Code: -1, Signal: "SIG" + map[bool]string{true: "KILL"}[s.Signal() == syscall.SIGKILL]}
+		}
+		return fmt.Sprint(e.Signal, "=", w.Cause(e))
+	}
+	fatal(os.WriteFile(os.Getenv("OUT"), fmt.Append(nil, cause("kill -9 $$"), " ", cause(eater)), 0o600))
+}
+
+// The kernel's own out-of-memory killer needs a memory controller, which the machine's may not have: the tests bring a
+// kernel along.
+func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+	if testing.Short() || raceEnabled {
+		t.Skip("boots a kernel of its own, which takes some 15 s and has no race detector")
+	}
+	if !require.Systemd(t, require.SystemManager, "--uml") {
+		return
+	}
+	c := connect(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	cmd := exec.Command("systemd-run", "--scope", "--unit=eaten.scope", "-p", "MemoryMax=48M", "-p", "MemorySwapMax=0", "-p", "OOMPolicy=continue", self)
+	cmd.Env = append(os.Environ(), role+"=oom", "OUT="+out)
+	if b, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, b)
+	}
+	if b, err := os.ReadFile(out); err != nil || string(b) != "SIGKILL= SIGKILL=oom" {
+		t.Errorf("the runner says %q, %v", b, err)
+	}
+
+	install(t, "eats.service", "[Service]\nMemoryMax=48M\nMemorySwapMax=0\nExecStart=/bin/sh -c '"+"x=xxxxxxxxxxxxxxxx; while :; do x=$$x$$x; done"+"'\n")
+	systemctl(t, "start", "eats.service")
+	until(t, "the kill", func() bool {
+		r, err := c.Result(t.Context(), "eats.service")
+		return err == nil && r.Result == "oom-kill"
+	})
+	if r, err := c.Result(t.Context(), "eats.service"); err != nil || r.Cause() != classify.OOM {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package systemd
+
+const raceEnabled = true
