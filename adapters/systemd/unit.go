@@ -116,8 +116,8 @@ func unescape(name string) string { return strings.TrimPrefix(name, "_") }
 
 // userManager is the user whose manager the service is.
 func userManager(name string) (uid int, ok bool) {
-	id, ok := strings.CutPrefix(name, "user@")
-	if id, ok = strings.CutSuffix(id, ".service"); !ok {
+	id, found := strings.CutPrefix(strings.TrimSuffix(name, ".service"), "user@")
+	if !found || !strings.HasSuffix(name, ".service") {
 		return 0, false
 	}
 	uid, err := strconv.Atoi(id)
