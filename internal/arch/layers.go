@@ -39,7 +39,8 @@ var engine = slices.Concat(core, []string{"restart/policy", "restart/adopt"})
 
 // public is everything that an adapter may know. It lists no adapter: what two adapters share belongs below both.
 var public = slices.Concat(engine, []string{
-	"restart", "restart/update", "restart/managed", "restart/handoff", "restart/drain", "restart/resume", "probe/canary",
+	"restart", "restart/update", "restart/managed", "restart/handoff", "restart/sessions", "restart/drain", "restart/resume",
+	"probe/canary",
 })
 
 // system is how the shells and the adapters of the root module reach the machine: one package writes files, one keeps
@@ -92,10 +93,12 @@ var Layers = []Layer{
 	{Packages: []string{"restart/update"}, May: slices.Concat(engine, system)},
 	{Packages: []string{"restart"}, May: slices.Concat(engine, []string{"restart/update", "internal/host"})},
 	{Packages: []string{"restart/managed"}, May: slices.Concat(engine, system, []string{"restart"})},
-	{Packages: []string{"restart/drain"}, May: slices.Concat(engine, []string{"restart", "internal/host"})},
-	{Packages: []string{"restart/handoff"}, May: slices.Concat(engine, []string{"restart", "restart/drain", "probe/canary",
-		"internal/host"})},
-	{Packages: []string{"restart/resume"}, May: slices.Concat(engine, []string{"restart", "restart/drain",
+	// Turns have clocks and goroutines: ledger/session stays pure, and this is its shell.
+	{Packages: []string{"restart/sessions"}, May: []string{"ledger", "ledger/stamp", "ledger/session", "ledger/effect", "internal/host"}},
+	{Packages: []string{"restart/drain"}, May: slices.Concat(engine, []string{"restart", "restart/sessions", "internal/host"})},
+	{Packages: []string{"restart/handoff"}, May: slices.Concat(engine, []string{"restart", "restart/sessions", "restart/drain",
+		"probe/canary", "internal/host"})},
+	{Packages: []string{"restart/resume"}, May: slices.Concat(engine, []string{"restart", "restart/sessions", "restart/drain",
 		"internal/host"})},
 
 	// Suites are for a stranger's tests, so they bring along no adapter; the simulated host is made of the one

@@ -1,0 +1,104 @@
+package sessions
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/session"
+)
+
+// Liveness is what is known of a session's owner. On a shared store an instance of another machine is watched from call
+// to call: its death is proven once the same renewal was seen for its whole TTL, so the first look proves nothing.
+func (s *Service) Liveness(ctx context.Context, h session.Head) (ledger.Liveness, error) {
+	owner := h.Owner.Instance
+	self := s.Instances.Self()
+	if owner.ID == "" {
+		return ledger.LifeUnknown, nil
+	}
+	if owner.Same(self) {
+		return ledger.Alive, nil
+	}
+	// Only on one machine do instances share the folder of their locks. A lock that is not there proves nothing of others.
+	if owner.Host == self.Host {
+		if l := s.Instances.Liveness(owner); l != ledger.LifeUnknown {
+			return l, nil
+		}
+	}
+	if s.leaser == nil {
+		return ledger.LifeUnknown, nil
+	}
+	life, err := s.leaser.Life(ctx, owner.ID)
+	if err != nil {
+		return ledger.LifeUnknown, fmt.Errorf("read the lease of instance %s: %w", owner.ID, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.watches[owner.ID].See(life, time.Since(s.began))
+	s.watches[owner.ID] = w
+	return w.Liveness(), nil
+}
+
+// keepAlive renews this process's lease once, before its first session is taken, and from then on.
+func (s *Service) keepAlive(ctx context.Context) error {
+	if s.leaser == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stop != nil || s.closed {
+		return nil
+	}
+	sent := s.Now()
+	if err := s.leaser.Renew(ctx, s.Instances.Self(), s.TTL); err != nil {
+		return fmt.Errorf("say that this instance lives: %w", err)
+	}
+	s.renewed = sent
+	running, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.work.Go(func() { s.renewals(running) })
+	return nil
+}
+
+func (s *Service) renewals(ctx context.Context) {
+	tick := time.NewTicker(s.Renew)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		s.renew(ctx)
+	}
+}
+
+// renew says once that this process lives. When the last confirmed renewal is older than the TTL, others may take the
+// sessions, so they are lost here first.
+func (s *Service) renew(ctx context.Context) {
+	sent := s.Now()
+	// A renewal that hangs must not keep us from seeing that the lease is over.
+	bounded, cancel := context.WithTimeout(ctx, s.Renew)
+	err := s.leaser.Renew(bounded, s.Instances.Self(), s.TTL)
+	cancel()
+	s.mu.Lock()
+	held := session.Held(s.renewed, s.Now(), s.TTL)
+	if err == nil && held {
+		s.renewed = sent
+	}
+	var lost []*Handle
+	if !held {
+		lost = s.handles()
+		if err == nil {
+			s.renewed = sent // for sessions that are opened from now on
+		}
+	}
+	s.mu.Unlock()
+	if err != nil && ctx.Err() == nil {
+		s.Log.Warn("this instance could not say that it lives", "error", err, "held", held)
+	}
+	for _, h := range lost {
+		h.lose(&session.Refusal{Code: session.ErrFenced, Text: fmt.Sprintf("the lease could not be renewed for %v: others may own the session now", s.TTL)})
+	}
+}
