@@ -15,7 +15,7 @@ func judge(h Head, e Event, c Condition) *Refusal {
 	if h.Schema > Schema {
 		return refuse(ErrNewer, "a newer version of Mulligan (schema %d) writes this session: update to write to it", h.Schema)
 	}
-	if e.Kind.Known() && e.Schema > Schema {
+	if e.Schema > Schema {
 		return refuse(ErrNewer, "the event has schema %d, and this version writes %d", e.Schema, Schema)
 	}
 	// The fence comes first: who is no longer the owner learns that, and not that its turn is gone.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/mulligan-dev/mulligan/ledger"
@@ -36,6 +37,8 @@ const (
 	ErrInProgress        Code = "in_progress"            // the call is in flight in the open turn
 	ErrEffectKeyConflict Code = "effect_key_conflict"    // the key is that of another tool or other arguments
 	ErrNoSuchCall        Code = "no_such_call"           // no such call is unresolved
+	ErrAcceptedUnknown   Code = "accepted_unknown"       // it was acknowledged: nobody knows, and it does not run again
+	ErrCompensated       Code = "compensated"            // it happened and was undone: it does not run again
 )
 
 // Why a pause, or an answer to one, is refused.
@@ -70,6 +73,19 @@ func (r *Refusal) Error() string { return fmt.Sprintf("%s (%s)", r.Text, r.Code)
 func (r *Refusal) Is(target error) bool {
 	c, ok := target.(Code)
 	return ok && c == r.Code
+}
+
+// CodeOf is the code of an error that is or wraps a *Refusal or a Code, empty when there is none.
+func CodeOf(err error) Code {
+	var r *Refusal
+	if errors.As(err, &r) {
+		return r.Code
+	}
+	var c Code
+	if errors.As(err, &c) {
+		return c
+	}
+	return ""
 }
 
 func refuse(c Code, format string, args ...any) *Refusal {

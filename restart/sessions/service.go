@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -253,9 +254,12 @@ func (s *Service) take(ctx context.Context, name string) (*Handle, error) {
 
 // Append adds events to a session's log, and asks again when it is not known whether they were written. The error is the
 // first refusal, if any; the receipt then tells the outcome of each.
+//
+// The intent of a call is not asked for again: the answer "it is in the log" would not tell whether this call put it
+// there or another one of the same key, which may be running.
 func (s *Service) Append(ctx context.Context, name string, batch ...session.Draft) (session.Receipt, error) {
 	receipt, err := s.Store.Append(ctx, name, batch)
-	if errors.Is(err, session.ErrOutcomeUnknown) && ctx.Err() == nil {
+	if errors.Is(err, session.ErrOutcomeUnknown) && ctx.Err() == nil && !slices.ContainsFunc(batch, isCall) {
 		receipt, err = s.Store.Append(ctx, name, batch)
 	}
 	if err == nil {
@@ -266,3 +270,5 @@ func (s *Service) Append(ctx context.Context, name string, batch ...session.Draf
 	}
 	return receipt, nil
 }
+
+func isCall(d session.Draft) bool { return d.Kind == session.KindCall }
