@@ -109,7 +109,7 @@ var Layers = []Layer{
 	// An adapter knows what it fulfils, never another adapter. Those of the root module share what reaches the machine.
 	{Packages: []string{"adapters/memory/...", "adapters/files/...", "adapters/process/...", "adapters/gitcli/...",
 		"adapters/pypackage/...", "adapters/folder/...", "adapters/config/...", "adapters/terminal/...", "adapters/inbox/...",
-		"adapters/lognotify/...", "adapters/web/...", "adapters/webhook/..."}, May: slices.Concat(public, system)},
+		"adapters/lognotify/...", "adapters/sessionlog/...", "adapters/web/...", "adapters/webhook/..."}, May: slices.Concat(public, system)},
 	{Packages: []string{"adapters/zlog/..."}},
 	{Packages: []string{"adapters/sqlite/...", "adapters/postgres/...", "adapters/systemd/...", "adapters/prometheus/...",
 		"adapters/desktop/..."}, May: public, Own: true},

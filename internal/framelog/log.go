@@ -223,6 +223,14 @@ func (l *Log) Add(rec []byte) (Position, Ticket, error) {
 	return p, Ticket{g}, nil
 }
 
+// Also is a ticket for one more who waits for the same record.
+func (l *Log) Also(t Ticket) Ticket {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.g.waiting++
+	return t
+}
+
 // full writes a block that takes no more records, once the one before it is done.
 func (l *Log) full(g *group) {
 	for l.busy && !g.ended {
@@ -352,23 +360,23 @@ func (g *group) end(err error) {
 }
 
 // Recover makes a log that refused to go on usable again: what was not durable is taken away. The caller sees to it
-// that nothing is added meanwhile, and forgets all records at or behind [Log.End] afterwards. It does nothing to a
-// log that works.
-func (l *Log) Recover() error {
+// that nothing is added meanwhile, and forgets all records at or behind [Log.End] when it is told that the log recovered.
+// A log that works is left alone.
+func (l *Log) Recover() (recovered bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failed == nil || l.busy {
-		return nil
+		return false, nil
 	}
 	in, err := l.f.Stat()
 	if err == nil {
 		err = l.clear(l.at.end, in.Size)
 	}
 	if err != nil {
-		return fmt.Errorf("recover log %s: %w", l.path, err)
+		return false, fmt.Errorf("recover log %s: %w", l.path, err)
 	}
 	l.failed, l.coming, l.filled = nil, l.at, in.Size
-	return nil
+	return true, nil
 }
 
 // End is where the next record goes, when all that was added is durable: positions before it are.

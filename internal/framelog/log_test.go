@@ -263,8 +263,10 @@ func TestFailedFlushTakesAlongWhatWaits(t *testing.T) {
 	if err := l.Wait(t.Context(), ticket); !errors.Is(err, boom) {
 		t.Errorf("the second: %v", err)
 	}
-	if err := l.Recover(); err != nil {
-		t.Fatal(err)
+	for _, want := range []bool{true, false} {
+		if ok, err := l.Recover(); err != nil || ok != want {
+			t.Fatal(ok, err)
+		}
 	}
 	if _, err := add(l, "third"); err != nil || !slices.Equal(all(t, l), []string{"third"}) {
 		t.Errorf("the log holds %q, %v", all(t, l), err)
@@ -311,8 +313,8 @@ func TestFailedFlushIsToldAndRecovered(t *testing.T) {
 			if _, _, err := l.Add(nil); !errors.Is(err, ErrBroken) {
 				t.Fatalf("operation %d: a broken log took a record: %v", n, err)
 			}
-			if err := l.Recover(); err != nil {
-				t.Fatal(err)
+			if ok, err := l.Recover(); err != nil || !ok {
+				t.Fatal(ok, err)
 			}
 		}
 		if !broke {

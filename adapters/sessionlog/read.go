@@ -1,0 +1,175 @@
+package sessionlog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/mulligan-dev/mulligan/internal/framelog"
+	"github.com/mulligan-dev/mulligan/ledger/session"
+)
+
+// refresh brings the index up to what is durable. It is called with the lock.
+func (s *Store) refresh(l *log) error {
+	if s.log == nil {
+		return s.load(s.reader.Next)
+	}
+	if l != nil {
+		s.idx.settle(l, s.log.End())
+	}
+	return nil
+}
+
+// look finds a session as it is now; nil when there is none.
+func (s *Store) look(name string) (*log, error) {
+	if err := s.refresh(s.idx.logs[name]); err != nil {
+		return nil, err
+	}
+	l := s.idx.logs[name]
+	if l == nil || l.kept.Last == 0 {
+		return nil, nil
+	}
+	return l, nil
+}
+
+// Read implements session.Log.
+func (s *Store) Read(ctx context.Context, name string, after uint64, limit int) ([]session.Event, error) {
+	if err := ready(ctx, name); err != nil {
+		return nil, err
+	}
+	if limit <= 0 {
+		limit = session.DefaultPage
+	}
+	s.mu.Lock()
+	l, err := s.look(name)
+	var todo []batch
+	if l != nil {
+		todo = l.from(after)
+		todo = slices.Clone(todo[:min(len(todo), limit+1)]) // each has an event, but for the first
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return nil, fmt.Errorf("read session %s: %w", name, err)
+	}
+	cursor := s.cursors.Get().(*framelog.Cursor)
+	defer s.cursors.Put(cursor)
+	out := make([]session.Event, 0, min(limit, 2*len(todo)))
+	for _, b := range todo {
+		rec, err := cursor.Record(b.at)
+		if err != nil {
+			return nil, fmt.Errorf("read session %s: %w", name, err)
+		}
+		skip := 0
+		if after >= b.first {
+			skip = int(after - b.first + 1)
+		}
+		_, events, err := decodeSome(rec, skip, limit-len(out))
+		if err != nil {
+			return nil, fmt.Errorf("read session %s: record at %d: %w", name, b.at.Block, err)
+		}
+		if out = append(out, events...); len(out) == limit {
+			break
+		}
+	}
+	return out, nil
+}
+
+// Find implements session.Log.
+func (s *Store) Find(ctx context.Context, name, id string) (session.Event, bool, error) {
+	if err := ready(ctx, name); err != nil {
+		return session.Event{}, false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, err := s.look(name)
+	if l == nil || err != nil {
+		return session.Event{}, false, err
+	}
+	e, ok, err := s.find(l, id)
+	if err != nil {
+		return session.Event{}, false, fmt.Errorf("find event %s of session %s: %w", id, name, err)
+	}
+	if e.Seq > l.kept.Last {
+		return session.Event{}, false, nil // on its way
+	}
+	return e, ok, nil
+}
+
+// Head implements session.Log.
+func (s *Store) Head(ctx context.Context, name string) (session.Head, error) {
+	if err := ready(ctx, name); err != nil {
+		return session.Head{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, err := s.look(name)
+	if l == nil || err != nil {
+		return session.Head{Session: name}, err
+	}
+	return l.kept, nil
+}
+
+// List implements session.Lister.
+func (s *Store) List(ctx context.Context, after string, limit int) ([]session.Head, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if limit <= 0 {
+		limit = session.DefaultPage
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refresh(nil); err != nil {
+		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	names := s.idx.sorted()
+	i, exact := slices.BinarySearch(names, after)
+	if exact {
+		i++
+	}
+	var out []session.Head
+	for _, name := range slices.Clone(names[i:]) {
+		l, err := s.look(name)
+		if err != nil {
+			return nil, fmt.Errorf("list sessions: %w", err)
+		}
+		if l == nil {
+			continue
+		}
+		if out = append(out, l.kept); len(out) == limit {
+			break
+		}
+	}
+	return out, nil
+}
+
+// Watch implements session.Watcher, for what this process appends.
+func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c := make(chan struct{}, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watchers[c] = name
+	context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watchers, c)
+	})
+	return c, nil
+}
+
+// tell wakes those who watch.
+func (s *Store) tell(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c, watched := range s.watchers {
+		if watched == name || watched == "" {
+			select {
+			case c <- struct{}{}:
+			default: // one is waiting already
+			}
+		}
+	}
+}
