@@ -289,6 +289,9 @@ func TestRepeatedEventWaitsForTheFirst(t *testing.T) {
 		}
 		return nil
 	})))
+	if _, err := s.Append(t.Context(), "s", []session.Draft{say("zero")}); err != nil {
+		t.Fatal(err)
+	}
 	armed.Store(true)
 	first := make(chan error)
 	go func() { _, err := s.Append(t.Context(), "s", []session.Draft{say("a")}); first <- err }()
@@ -298,7 +301,7 @@ func TestRepeatedEventWaitsForTheFirst(t *testing.T) {
 	if r, err := s.Append(short, "s", []session.Draft{say("a")}); !errors.Is(err, session.ErrOutcomeUnknown) {
 		t.Errorf("while the first is under way: %+v, %v", r, err)
 	}
-	if got := ids(t, s, "s"); len(got) != 0 {
+	if got := ids(t, s, "s"); len(got) != 1 {
 		t.Errorf("what is not durable can be read: %q", got)
 	}
 	if _, ok, err := s.Find(t.Context(), "s", "a"); ok || err != nil {
@@ -309,7 +312,7 @@ func TestRepeatedEventWaitsForTheFirst(t *testing.T) {
 		t.Error(err)
 	}
 	r, err := s.Append(t.Context(), "s", []session.Draft{say("a")})
-	if err != nil || r.Outcomes[0] != (session.Outcome{Seq: 1, Repeated: true}) {
+	if err != nil || r.Outcomes[0] != (session.Outcome{Seq: 2, Repeated: true}) {
 		t.Errorf("afterwards: %+v, %v", r, err)
 	}
 }
