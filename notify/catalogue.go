@@ -86,6 +86,7 @@ func decisions() []entry {
 		{"relaunch", Low, "Put back", "An update broke the run before it did any work, and the new code is healthy: it is put back once, unchanged."},
 		{"taken_elsewhere", Low, "Another healer has it", "Another healer works on this run."},
 		{"evidence_failed", High, "The evidence could not be kept", "The evidence could not be written to disk, and without it nothing is started."},
+		{"unreadable", High, "The note of a death cannot be used", "A run left word of its end, and that word or the run's own file cannot be read, so nothing is decided. The note stays until a person has seen to it."},
 		{"damaged", High, "The record cannot be read", "The ledger's record of this run is damaged. The run is shown and left alone."},
 	}
 }

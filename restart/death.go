@@ -82,6 +82,7 @@ func (p *pass) loadAll(ctx context.Context, bells []*ring) (found []*death) {
 		d, err := p.load(ctx, it)
 		if err != nil {
 			p.failed(it.note.Run, err)
+			p.unloaded(it, err)
 			continue
 		}
 		if d != nil && p.scope.holds(d.run) {

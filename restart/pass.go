@@ -14,6 +14,7 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger/run"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/ledger/storm"
+	"github.com/mulligan-dev/mulligan/notify"
 	"github.com/mulligan-dev/mulligan/restart/policy"
 	"github.com/mulligan-dev/mulligan/witness"
 	"github.com/mulligan-dev/mulligan/witness/journal"
@@ -78,6 +79,8 @@ type pass struct {
 	bells     []*ring         // what had rung when the pass began to decide
 	heard     map[string]bool // doorbells that were read
 	rang      map[string]bool // runs that have one
+	full      bool            // the box has more than one look may read
+	unread    []notify.UnreadableFacts
 	deaths    []*death
 	seenRoots map[string]witness.Observation // by root place
 	rows      []journal.Row
@@ -125,6 +128,9 @@ func (p *pass) run(ctx context.Context, full bool) error {
 
 // listen returns the doorbells that have rung since the pass last asked.
 func (p *pass) listen(ctx context.Context) ([]*ring, error) {
+	if p.full {
+		return nil, nil
+	}
 	items, err := p.h.cfg.Stores.Doorbells.Pending(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look at the doorbells: %w", err)
@@ -132,7 +138,7 @@ func (p *pass) listen(ctx context.Context) ([]*ring, error) {
 	var rang []*ring
 	byRun := map[string]*ring{}
 	for _, it := range items {
-		if p.heard[it.ID] {
+		if p.heard[it.ID] || p.later(it) {
 			continue
 		}
 		p.heard[it.ID] = true
@@ -140,13 +146,14 @@ func (p *pass) listen(ctx context.Context) ([]*ring, error) {
 		case it.Err != nil && p.scope != (Scope{}):
 			// It may be anybody's.
 		case it.Err != nil:
-			p.result.Outcomes = append(p.result.Outcomes, Outcome{Error: fmt.Sprintf("doorbell %s: %v", it.ID, it.Err)})
+			p.unusable(notify.UnreadableFacts{Bell: it.ID, Place: it.Place, Why: it.Err.Error()})
+			p.result.Outcomes = append(p.result.Outcomes, Outcome{Code: policy.Unreadable, Error: fmt.Sprintf("doorbell %s: %v", it.ID, it.Err)})
 		case r != nil:
 			r.join(it)
 		case p.rang[it.Note.Run]:
 			// It rang before in this pass; the next one comes to this note.
 		default:
-			r = &ring{ids: []string{it.ID}, note: it.Note}
+			r = &ring{ids: []string{it.ID}, place: it.Place, note: it.Note}
 			byRun[it.Note.Run], p.rang[it.Note.Run] = r, true
 			rang = append(rang, r)
 		}
@@ -157,8 +164,9 @@ func (p *pass) listen(ctx context.Context) ([]*ring, error) {
 // ring is one death as its doorbells tell it. Several may have been left for one: they are read as one note, and go
 // together.
 type ring struct {
-	ids  []string
-	note doorbell.Note
+	ids   []string
+	place string // where the first of them lies
+	note  doorbell.Note
 }
 
 // join adds what another note of the same death knows: the higher mark counts, and nothing that either of them says is

@@ -40,7 +40,7 @@ func (p *pass) tell(ctx context.Context) error {
 	for id := range episodes {
 		errs = append(errs, p.tellEpisode(ctx, id))
 	}
-	errs = append(errs, p.tellPause(ctx))
+	errs = append(errs, p.tellUnreadable(ctx), p.tellPause(ctx))
 	return errors.Join(errs...)
 }
 
@@ -236,6 +236,7 @@ func (p *pass) showHeld(ctx context.Context, bells []*ring, held string) error {
 		d, err := p.load(ctx, it)
 		if err != nil {
 			p.failed(it.note.Run, err)
+			p.unloaded(it, err)
 			continue
 		}
 		switch {

@@ -310,7 +310,7 @@ func TestDoorbellTakesWhateverLiesThere(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"empty": "JSON", "half": "JSON", "zeros": "invalid", "no run": "run: empty", "later": "newer",
+		"empty": "JSON", "half": "JSON", "zeros": "invalid", "no run": "run: missing", "later": "newer",
 		"huge": "1073741824 bytes", "folder": "regular", "pipe": "regular", "link": "symlink",
 	} {
 		if err := bad[name]; err == nil || !strings.Contains(err.Error(), want) {

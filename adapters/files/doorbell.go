@@ -1,24 +1,30 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/mulligan-dev/mulligan/internal/durable"
 	"github.com/mulligan-dev/mulligan/ledger/doorbell"
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
 )
 
 const (
 	// noteLimit bounds what is read as one note: the text in base64, and identities with many changed files.
 	noteLimit = 1 << 20
+	// lookLimit bounds what one look into the box reads. Whoever decides the notes holds them all in memory for as long.
+	lookLimit = 64 << 20
 	// watchSlow is how often the box is looked at where the kernel does not tell.
 	watchSlow = 500 * time.Millisecond
 )
@@ -27,6 +33,11 @@ const (
 type box struct {
 	dir    durable.Dir
 	create *durable.Creator
+
+	mu sync.Mutex
+	// next is the first name that the last look had no room for, empty when it had room for all. The next look begins
+	// there, so that notes which stay (their runs wait, or they cannot be used) never keep others from being read.
+	next string
 }
 
 func newBox(dir durable.Dir, id string) *box {
@@ -67,34 +78,51 @@ func (s *box) Pending(ctx context.Context) ([]doorbell.Item, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look into the doorbell: %w", err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.Sort(names)
+	first, _ := slices.BinarySearch(names, s.next)
+	names = slices.Concat(names[first:], names[:first])
+	s.next = ""
 	items := make([]doorbell.Item, 0, len(names))
-	for _, name := range names {
+	for room := int64(lookLimit); len(names) > 0; names = names[1:] {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("look into the doorbell: %w", context.Cause(ctx))
 		}
+		name := names[0]
 		if strings.HasPrefix(name, ".") {
 			continue // still being written
 		}
-		n, err := s.read(name)
+		if room <= 0 {
+			s.next = cmp.Or(s.next, name)
+			items = append(items, doorbell.Item{ID: name, Place: s.place(name), Err: doorbell.ErrLater})
+			continue
+		}
+		n, size, err := s.read(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		items = append(items, doorbell.Item{ID: name, Note: n, Err: err})
+		room -= size
+		items = append(items, doorbell.Item{ID: name, Place: s.place(name), Note: n, Err: err})
 	}
 	return items, nil
 }
 
-func (s *box) read(name string) (n doorbell.Note, err error) {
-	b, _, err := durable.ReadFile(s.dir, name, noteLimit)
+func (s *box) place(name string) string { return filepath.Join(s.dir.Path(), name) }
+
+// read reads one note, and tells how much of it stays in memory.
+func (s *box) read(name string) (n doorbell.Note, size int64, err error) {
+	b, in, err := durable.ReadFile(s.dir, name, noteLimit)
 	if err == nil {
-		if err = json.Unmarshal(b, &n); err == nil || n.Schema > doorbell.Schema {
-			err = n.Validate()
-		}
+		n, err = doorbell.Parse(b)
 	}
 	if err != nil {
-		return doorbell.Note{}, fmt.Errorf("note %s cannot be used: %w", filepath.Join(s.dir.Path(), name), err)
+		return doorbell.Note{}, 0, fmt.Errorf("note %s cannot be used: %w", s.place(name), err)
 	}
-	return n, nil
+	if n.At.IsZero() {
+		n.At = stamp.Wall(time.Unix(0, in.MTime), 0)
+	}
+	return n, int64(len(b)), nil
 }
 
 // Remove implements doorbell.Box.

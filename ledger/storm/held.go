@@ -70,6 +70,23 @@ func (s State) MarkTold(key string, now stamp.Time) State {
 	return next
 }
 
+// Forget drops what was told about things that are gone, so that the state stays small. Forgetting what was never told
+// changes nothing.
+func (s State) Forget(keys ...string) State {
+	next := s
+	for _, k := range keys {
+		if _, ok := next.Told[k]; !ok {
+			continue
+		}
+		if next.Revision == s.Revision {
+			next = s.step()
+			next.Told = maps.Clone(s.Told)
+		}
+		delete(next.Told, k)
+	}
+	return next
+}
+
 // Stopped reports whether nothing may be launched, and since when and why: the pause, else the config.
 func (s State) Stopped() (p Pause, ok bool) {
 	switch {

@@ -240,3 +240,19 @@ func Example() {
 	// storm_episode: launches for one update: 2, the limit is 2
 	// unpaused age after half an hour: 20m0s
 }
+
+func TestForget(t *testing.T) {
+	t.Parallel()
+	now := stamp.Wall(time.Unix(1, 0), 0)
+	s := storm.State{}.MarkTold("a", now).MarkTold("b", now)
+	if next := s.Forget("c"); next.Revision != s.Revision {
+		t.Error("forgetting what was never told is a change")
+	}
+	next := s.Forget("a", "c")
+	if _, told := next.Told["b"]; len(next.Told) != 1 || !told || next.Revision <= s.Revision {
+		t.Errorf("told is %v at revision %d", next.Told, next.Revision)
+	}
+	if len(s.Told) != 2 {
+		t.Error("the state before was altered")
+	}
+}

@@ -54,6 +54,7 @@ const (
 	Disabled        = "disabled"
 	Paused          = "paused"
 	StateUnreadable = "state_unreadable"
+	Unreadable      = "unreadable"
 	WouldProbe      = "would_probe"
 	EvidenceFailed  = "evidence_failed"
 	LaunchFailed    = "launch_failed"
