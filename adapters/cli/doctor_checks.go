@@ -12,6 +12,7 @@ import (
 
 	"github.com/mulligan-dev/mulligan/adapters/config"
 	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/doorbell"
 	"github.com/mulligan-dev/mulligan/restart/update"
 	"github.com/mulligan-dev/mulligan/witness"
 )
@@ -170,7 +171,8 @@ func (d *doctor) runs(ctx context.Context, h *host) {
 	d.add("runs", statusOK, "", "%d, all readable", n)
 }
 
-// doorbells looks for notes that no pass can use. They are never removed by a pass: each may be the only word of a death.
+// doorbells looks for notes that no pass can use: they cannot be read, or the run that rang cannot. They are never removed
+// by a pass: each may be the only word of a death.
 func (d *doctor) doorbells(ctx context.Context, h *host) {
 	items, err := h.cfg.Stores.Doorbells.Pending(ctx)
 	if err != nil {
@@ -179,13 +181,21 @@ func (d *doctor) doorbells(ctx context.Context, h *host) {
 	}
 	var bad []string
 	for _, it := range items {
+		if errors.Is(it.Err, doorbell.ErrLater) {
+			continue // it is pending, and nothing is known of it
+		}
 		if it.Err != nil {
-			bad = append(bad, it.ID+": "+it.Err.Error())
+			bad = append(bad, it.Err.Error())
+			continue
+		}
+		if _, err := h.cfg.Stores.Runs.Get(ctx, it.Note.Run); err != nil {
+			bad = append(bad, fmt.Sprintf("note %s is of a run that cannot be read: %v", it.Place, err))
 		}
 	}
 	switch {
 	case len(bad) > 0:
-		d.add("doorbells", statusFail, "correct or remove them in "+filepath.Join(h.home.Dir(), "doorbell"), "cannot be read: %s", some(bad))
+		d.add("doorbells", statusFail, "correct these files (the format is ledger/doorbell/note.schema.json) or remove them; no pass does",
+			"%d of %d: %s", len(bad), len(items), some(bad))
 	case len(items) > 0:
 		d.add("doorbells", statusOK, d.program()+" run -p", "%d pending", len(items))
 	default:
