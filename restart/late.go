@@ -181,11 +181,16 @@ func (p *pass) readJournal(ctx context.Context) error {
 	}
 	var rows []journal.Row
 	for r, err := range p.h.cfg.Stores.Journal.Rows(ctx) {
-		if err != nil {
+		var damage *ledger.DamageError
+		switch {
+		case errors.As(err, &damage):
 			p.h.log.Warn("a row of the update journal cannot be read", "error", err)
-			continue
+		case err != nil:
+			// Nobody knows what is in it: an update may be under way.
+			return fmt.Errorf("read the update journal: %w", err)
+		default:
+			rows = append(rows, r)
 		}
-		rows = append(rows, r)
 	}
 	rows, err := update.CloseOrphans(ctx, update.Orphans{
 		Journal: p.h.cfg.Stores.Journal, Instances: p.h.cfg.Stores.Instances, Sources: p.h.cfg.Sources,
