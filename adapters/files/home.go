@@ -3,9 +3,11 @@ package files
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"github.com/mulligan-dev/mulligan/internal/durable"
 	"github.com/mulligan-dev/mulligan/internal/host"
@@ -94,8 +96,8 @@ func Open(c Config) (*Home, error) {
 	return h, nil
 }
 
-func (h *Home) open(fs durable.FS) (err error) {
-	if h.root, err = fs.Open(h.dir); err != nil {
+func (h *Home) open(seam durable.FS) (err error) {
+	if h.root, err = seam.Open(h.dir); err != nil {
 		return err
 	}
 	// What lies there is started as this user.
@@ -119,7 +121,7 @@ func (h *Home) open(fs durable.FS) (err error) {
 	h.subs["names"] = names
 	h.locks = &locks{dir: h.subs["locks"], open: map[string]*lock{}}
 	if h.instances, err = newInstances(h.subs["instances"], h.now); err != nil {
-		return err
+		return advise(err) // the first that is written
 	}
 	id := h.instances.self.ID
 	h.breaker = &breaker{h}
@@ -138,6 +140,17 @@ func (h *Home) open(fs durable.FS) (err error) {
 	_ = lock.Close()
 	h.reports = &reports{h: h, dir: h.subs["episodes"]}
 	return nil
+}
+
+// advise says what to do about a folder that is there and cannot be written.
+func advise(err error) error {
+	switch {
+	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: choose another state folder, or make this one writable", err)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%w: make room, or choose another state folder", err)
+	}
+	return err
 }
 
 // Dir is the state folder.

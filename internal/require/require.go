@@ -33,6 +33,15 @@ func missing(t testing.TB, hint, what string) {
 	t.Skipf("%s; get it with: %s", what, hint)
 }
 
+// Possible skips a test that needs what this machine, or this user, cannot do: err is what trying it came to, nil when it
+// can, what names it, and hint says how to get it.
+func Possible(t testing.TB, hint, what string, err error) {
+	t.Helper()
+	if err != nil {
+		missing(t, hint, fmt.Sprintf("%s is not possible here (%v)", what, err))
+	}
+}
+
 // Works is Program for one that must also be able to do something: the command has to succeed.
 func Works(t testing.TB, hint, name string, args ...string) {
 	t.Helper()

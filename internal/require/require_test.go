@@ -44,7 +44,8 @@ func run(f func(t testing.TB)) *recorder {
 func TestSkipIsAFailureWhereAllIsRequired(t *testing.T) {
 	absent := func(t testing.TB) { require.Program(t, "no-such-program", "apt-get install it") }
 	useless := func(t testing.TB) { require.Works(t, "apt-get install it", "go", "no-such-command") }
-	for name, f := range map[string]func(testing.TB){"absent": absent, "useless": useless} {
+	impossible := func(t testing.TB) { require.Possible(t, "apt-get install it", "flying", fmt.Errorf("no wings")) }
+	for name, f := range map[string]func(testing.TB){"absent": absent, "useless": useless, "impossible": impossible} {
 		t.Setenv("MULLIGAN_REQUIRE", "")
 		if r := run(f); !strings.Contains(r.skipped, "apt-get install it") || r.failed != "" {
 			t.Errorf("%s: skipped %q, failed %q; want a skip that says how to get it", name, r.skipped, r.failed)
@@ -53,6 +54,9 @@ func TestSkipIsAFailureWhereAllIsRequired(t *testing.T) {
 		if r := run(f); !strings.Contains(r.failed, "apt-get install it") || r.skipped != "" {
 			t.Errorf("%s: skipped %q, failed %q; want a failure that says how to get it", name, r.skipped, r.failed)
 		}
+	}
+	if r := run(func(t testing.TB) { require.Possible(t, "", "walking", nil) }); r.failed != "" || r.skipped != "" {
+		t.Errorf("what is possible: skipped %q, failed %q", r.skipped, r.failed)
 	}
 	if at := require.Program(t, "go", ""); filepath.Base(at) != "go" {
 		t.Errorf("program go is at %q", at)
