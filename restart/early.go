@@ -128,9 +128,10 @@ func (p *pass) create(ctx context.Context, d *death, rec ledger.Record) error {
 	return p.h.cfg.Stores.Ledger.Create(ctx, rec)
 }
 
-// decline ends a record for good: its own after a claim, or a deferred one, which nobody owns.
+// decline ends a record for good: its own after a claim, or a deferred one, which nobody owns. A claim of an earlier pass
+// may be this healer's own and over, when the clock went on by more than a lease in between.
 func (p *pass) decline(ctx context.Context, d *death) error {
-	if d.rec.State == ledger.Claimed && !d.rec.Owner.Instance.Same(p.h.self) {
+	if o := d.rec.Owner; d.rec.State == ledger.Claimed && (!o.Instance.Same(p.h.self) || p.now.After(o.Until)) {
 		dec := d.decision
 		if err := p.claim(ctx, d); err != nil || d.decision.Code != dec.Code {
 			return err

@@ -68,7 +68,9 @@ type Healer struct {
 	seen map[ledger.Key]ledger.Record
 	// shown are the notices that were shown while the state, which would remember them, could not be read.
 	shown map[string]bool
-	held  sync.WaitGroup // programs that were started held and are watched to their end
+	// changes are the last changes of roots, by their place.
+	changes map[string]change
+	held    sync.WaitGroup // programs that were started held and are watched to their end
 	// watching has the run ids of those whose end is not on record yet.
 	watching sync.Map
 }
@@ -102,7 +104,7 @@ func New(cfg Config) (*Healer, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Healer{cfg: cfg, set: cfg.Settings.withDefaults(), log: log, self: cfg.Stores.Instances.Self(),
-		seen: map[ledger.Key]ledger.Record{}, shown: map[string]bool{}}, nil
+		seen: map[ledger.Key]ledger.Record{}, shown: map[string]bool{}, changes: map[string]change{}}, nil
 }
 
 // Wait returns when every program that this healer started held has ended. Only a host whose launcher is of that mode

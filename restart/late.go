@@ -149,7 +149,7 @@ func (p *pass) quiet(ctx context.Context, d *death) error {
 		if err != nil {
 			return err
 		}
-		in.Roots = append(in.Roots, quiet.Root{Name: r.Name, LastChange: o.Changed, Err: o.NoSignal})
+		in.Roots = append(in.Roots, quiet.Root{Name: r.Name, LastChange: o.Changed, Err: o.NoSignal, Since: p.since(r, o.Changed)})
 	}
 	res := quiet.Check(in)
 	d.facts.Quiet = &res

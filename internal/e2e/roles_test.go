@@ -26,7 +26,7 @@ const roleVar = "MULLIGAN_E2E_ROLE"
 
 // role is that script.
 type role struct {
-	// Play is "healer", "victim", "runner" or "updater".
+	// Play is "healer", "victim", "runner", "updater" or "looker".
 	Play string
 	Home string
 	// Quiescence is the healer's.
@@ -85,6 +85,8 @@ func (r role) run(ctx context.Context) error {
 		return r.heal(ctx)
 	case "victim":
 		return r.healUntilKilled(ctx)
+	case "looker":
+		return r.lookAround(ctx)
 	}
 	return fmt.Errorf("there is no such role")
 }
