@@ -23,27 +23,32 @@ type UnreadableFacts struct {
 // unreadable is the reason code of these rows.
 const unreadable = "unreadable"
 
+// Key is the key of the row: the run's, or the doorbell's while the run is not known.
+func (f UnreadableFacts) Key() string {
+	switch {
+	case f.More:
+		return "doorbells:more:" + unreadable
+	case f.Run != "":
+		return "run:" + part(f.Run) + ":" + unreadable
+	}
+	return "doorbell:" + part(f.Bell) + ":" + unreadable
+}
+
 // Unreadable reports whether a key is that of such a row.
 func Unreadable(key string) bool { return strings.HasSuffix(key, ":"+unreadable) }
 
-// UnreadableRow tells of a doorbell that cannot be used. It is loud: somebody died, and nobody but this row says so. Its
-// key is the run, or the doorbell while the run is not known.
+// UnreadableRow tells of a doorbell that cannot be used. It is loud: somebody died, and nobody but this row says so.
 func UnreadableRow(f UnreadableFacts) Row {
 	info := Reason(unreadable)
 	program := f.Program
 	if program == "" {
 		program = "mulligan"
 	}
-	row := Row{Kind: unreadable, Tone: Red, Toast: true, Loud: true, Title: info.Title, At: f.At}
+	row := Row{Key: f.Key(), Kind: unreadable, Tone: Red, Toast: true, Loud: true, Title: info.Title, At: f.At}
 	next := "Correct the file or remove it. " + program + " doctor shows all of them."
-	switch {
-	case f.More:
-		row.Key, row.Title = "doorbells:more:"+unreadable, "Many notes of deaths cannot be used"
+	if f.More {
+		row.Title = "Many notes of deaths cannot be used"
 		next = "See what they are: " + program + " doctor"
-	case f.Run != "":
-		row.Key = "run:" + part(f.Run) + ":" + unreadable
-	default:
-		row.Key = "doorbell:" + part(f.Bell) + ":" + unreadable
 	}
 	row.Notes = []Note{{ID: "reason", Text: info.Text}}
 	if f.Why != "" {

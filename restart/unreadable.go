@@ -54,30 +54,31 @@ func (p *pass) tellUnreadable(ctx context.Context) error {
 	slices.SortFunc(p.unread, func(a, b notify.UnreadableFacts) int {
 		return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Bell, b.Bell))
 	})
-	var fresh []notify.Row
+	var fresh []notify.UnreadableFacts
 	there := map[string]bool{}
 	shown := 0
 	for _, f := range p.unread {
-		f.At = p.now.Wall
-		row := notify.UnreadableRow(f)
-		there[row.Key] = true
-		if told(row.Key) {
+		k := f.Key()
+		there[k] = true
+		if told(k) {
 			shown++
 		} else {
-			fresh = append(fresh, row)
+			fresh = append(fresh, f)
 		}
 	}
 	if room := max(0, showUnreadable-shown); len(fresh) > room {
-		more := notify.UnreadableRow(notify.UnreadableFacts{More: true, At: p.now.Wall})
-		there[more.Key] = true
+		more := notify.UnreadableFacts{More: true}
+		there[more.Key()] = true
 		fresh = fresh[:room]
-		if !told(more.Key) {
+		if !told(more.Key()) {
 			fresh = append(fresh, more)
 		}
 	}
 	var errs []error
 	var keys []string
-	for _, row := range fresh {
+	for _, f := range fresh {
+		f.At = p.now.Wall
+		row := notify.UnreadableRow(f)
 		if err := p.deliver(ctx, row); err != nil {
 			errs = append(errs, err)
 			continue

@@ -52,8 +52,10 @@ type field struct {
 	shape
 }
 
-// format is the shape of a whole note.
-func format() shape {
+// format is the shape of a whole note; nothing alters it.
+var format = note()
+
+func note() shape {
 	phases := make([]string, 0, len(run.All)+1)
 	for _, p := range run.All {
 		phases = append(phases, string(p))
@@ -127,7 +129,7 @@ func Parse(b []byte) (Note, error) {
 		}
 	}
 	var bad problems
-	format().check("", v, &bad)
+	format.check("", v, &bad)
 	if len(bad) > 0 {
 		return Note{}, bad
 	}
@@ -286,7 +288,7 @@ func short(s string) string {
 // JSONSchema is the format as a JSON Schema (draft 2020-12), for validators and editors of other languages. The file
 // note.schema.json beside this package is the same text.
 func JSONSchema() []byte {
-	s := format().schema()
+	s := format.schema()
 	top := append(members{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", "A doorbell of Mulligan"}}, s...)
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
