@@ -38,13 +38,7 @@ func (r role) lookAround(ctx context.Context) error {
 	}
 	defer p.close()
 	s := seen{Rows: map[string]int{}}
-	items, err := p.home.Doorbell().Pending(ctx)
-	for _, it := range items {
-		if errors.Is(it.Err, doorbell.ErrLater) {
-			s.Later++
-		}
-	}
-	items = nil
+	s.Later, err = later(ctx, p.home.Doorbell())
 	for i := 0; i < 5 && err == nil; i++ {
 		var res restart.Result
 		if res, err = p.healer.Pass(ctx, everything); err != nil {
@@ -68,6 +62,17 @@ func (r role) lookAround(ctx context.Context) error {
 	}
 	s.Deliveries = int(count.n.Load())
 	return json.NewEncoder(os.Stdout).Encode(s)
+}
+
+// later is how many notes one look leaves for the next.
+func later(ctx context.Context, box doorbell.Box) (n int, err error) {
+	items, err := box.Pending(ctx)
+	for _, it := range items {
+		if errors.Is(it.Err, doorbell.ErrLater) {
+			n++
+		}
+	}
+	return n, err
 }
 
 // looks plays a looker, and returns what it saw and the most memory that it ever had, in bytes.
