@@ -41,6 +41,14 @@ var table = map[edge]State{
 	{Launching, Abort}:     SettledFailed,
 	{Launched, SettleOK}:   SettledOK,
 	{Launched, SettleBad}:  SettledFailed,
+
+	{Claimed, Intend}:       Claimed,
+	{Deferred, Intend}:      Declined,
+	{Launching, Intend}:     Launching,
+	{Launched, Intend}:      Launched,
+	{Declined, Intend}:      Declined,
+	{SettledOK, Intend}:     SettledOK,
+	{SettledFailed, Intend}: SettledFailed,
 }
 
 // Validate reports what is impossible in one record; nothing for one that the machine made.
@@ -162,7 +170,8 @@ func (c *checker) launch() {
 
 func (c *checker) bound() {
 	r := c.r
-	aborted := len(r.History) > 0 && r.History[len(r.History)-1].Event == Abort
+	// What a person did afterwards may follow in the history.
+	aborted := slices.ContainsFunc(r.History, func(e Entry) bool { return e.Event == Abort })
 	switch b := r.Launch.Bound; {
 	case b == nil && (r.State == Launched || r.State == SettledOK || r.State == SettledFailed && !aborted):
 		c.sayf("it is %s and no process passed the gate", r.State)

@@ -12,14 +12,16 @@
 // What it refuses: every transition outside of the table below ([*IllegalTransitionError]); a change by anybody but the
 // owner within its lease ([ErrNotOwner]); taking a record from a living owner ([ErrOwned]); beginning a launch without
 // a launch id, an episode and evidence on disk ([ErrIncomplete]); giving a launch up while its replacement may still
-// bind ([ErrTooEarly]); a second process at the gate, or one that comes late ([ErrBound]).
+// bind ([ErrTooEarly]); a second process at the gate, or one that comes late ([ErrBound]);
+// a launch past what a person did ([*IntendedError]).
 //
 //   - claim                            claimed
 //     claimed    defer, decline, begin_launch     deferred, declined, launching
 //     deferred   claim, decline                   claimed, declined
 //     launching  bind, abort                      launched, settled_failed
 //     launched   settle_ok, settle_failed         settled_ok, settled_failed
-//     claimed, launching: takeover and renew keep the state. Any state: annotate. A final state: prune.
+//     claimed, launching: takeover and renew keep the state. Any state: annotate, and intent, which declines a deferred
+//     record. A final state: prune.
 //
 // Promised: a record never leaves a final state and its lineage never gets another one; a launch id is on record before
 // anything is started under it, and at most one process is ever bound to it; the episode and the evidence are fixed

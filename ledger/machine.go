@@ -25,6 +25,7 @@ const (
 	Abort       Event = "abort"        // the launch never bound
 	SettleOK    Event = "settle_ok"    // the replacement ended well
 	SettleBad   Event = "settle_failed"
+	Intend      Event = "intent"   // a person did something about the lineage's run; a deferred record is declined by it
 	Annotate    Event = "annotate" // facts, episode label, told marks; the state stays
 	Prune       Event = "prune"    // a final record shrinks to what keeps its lineage closed
 )
@@ -58,6 +59,21 @@ func (e *IllegalTransitionError) Error() string {
 	return fmt.Sprintf("%s: %s is not allowed from %s", e.Key, e.Event, from)
 }
 
+// IntendedError means that a person was faster: what they did about the run is on record, and nothing is started past
+// it. It is an ErrBound, so that who stands at the gate does not run.
+type IntendedError struct {
+	Key    Key
+	Event  Event
+	Intent Intent
+}
+
+func (e *IntendedError) Error() string {
+	return fmt.Sprintf("%s %s: a person decided about run %s (%s)", e.Event, e.Key, e.Intent.Run, e.Intent.Reason)
+}
+
+// Unwrap makes it an ErrBound.
+func (e *IntendedError) Unwrap() error { return ErrBound }
+
 // Change is one event with all that it needs. Fields that the event does not use are ignored.
 type Change struct {
 	Event  Event
@@ -78,8 +94,10 @@ type Change struct {
 	Evidence string
 	// Launch is the fresh launch id (BeginLaunch), or the one presented (Bind).
 	Launch string
-	// Run is the replacement's run id (Bind).
+	// Run is the replacement's run id (Bind), or the run that a person means (Intend).
 	Run string
+	// By is the person (Intend), empty when unknown.
+	By string
 	// Told are notice kinds to mark as acknowledged (Annotate).
 	Told []string
 }
@@ -145,6 +163,8 @@ func Apply(r Record, c Change) (Record, error) {
 			to = SettledFailed
 		}
 		return r.step(c, to, nil), nil
+	case Intend:
+		return r.intend(c)
 	case Annotate:
 		return r.annotate(c), nil
 	case Prune:
@@ -200,6 +220,8 @@ func (r Record) beginLaunch(c Change, illegal error) (Record, error) {
 		return r, r.lacks(c, "evidence that is on disk")
 	case c.Episode == "" && r.Episode == "":
 		return r, r.lacks(c, "an episode")
+	case r.Intent != nil:
+		return r, &IntendedError{Key: r.Key, Event: c.Event, Intent: *r.Intent}
 	}
 	next := r.step(c, Launching, owned(c))
 	next.Evidence = c.Evidence
@@ -258,9 +280,37 @@ func (r Record) bind(c Change, illegal error) (Record, error) {
 		}
 		return r, fmt.Errorf("bind %s: bound to %s: %w", r.Key, b.ID, ErrBound)
 	}
+	if r.Intent != nil {
+		return r, &IntendedError{Key: r.Key, Event: c.Event, Intent: *r.Intent}
+	}
 	next := r.step(c, Launched, nil)
 	actor := c.Actor
 	next.Launch.Run, next.Launch.Bound, next.Launch.BoundAt = c.Run, &actor, c.Now
+	return next, nil
+}
+
+// intend records what a person did. It needs no ownership: a person is faster than any lease. From then on no launch
+// begins and none passes the gate. A deferred record, which nobody works on, is declined by it; a claimed one is its
+// owner's to decline. Saying the same again changes nothing.
+func (r Record) intend(c Change) (Record, error) {
+	in := Intent{Reason: c.Reason, Run: c.Run, By: c.By, Note: c.Note, At: c.Now}
+	switch {
+	case c.Reason == "":
+		return r, r.lacks(c, "a reason")
+	case c.Run == "":
+		return r, r.lacks(c, "a run")
+	case !r.Pruned.IsZero():
+		return r, nil
+	case r.Intent != nil && *r.Intent == (Intent{in.Reason, in.Run, in.By, in.Note, r.Intent.At}):
+		return r, nil
+	}
+	next := r.clone()
+	next.Revision++
+	if next.Intent = &in; r.State == Deferred {
+		next.State, next.Reason, next.Note = Declined, c.Reason, c.Note
+	}
+	next.History = append(next.History, Entry{State: next.State, Event: c.Event, At: c.Now, Actor: c.Actor.ID, By: c.By,
+		Reason: c.Reason, Note: c.Note})
 	return next, nil
 }
 
@@ -298,7 +348,12 @@ func (r Record) prune(c Change, illegal error) (Record, error) {
 	next.Evidence = ""
 	d := r.Facts.Death
 	next.Facts = Facts{Death: Death{Run: d.Run, Name: d.Name, At: d.At, Booted: d.Booted, Phase: d.Phase, Exit: d.Exit, Signal: d.Signal}}
-	next.History = next.History[len(next.History)-1:]
+	// The entry that led to the state stays; what a person did afterwards is kept as the intent.
+	last := len(next.History) - 1
+	for last > 0 && next.History[last].Event == Intend && next.History[last-1].State == next.History[last].State {
+		last--
+	}
+	next.History = next.History[last : last+1]
 	next.History[0].Note = ""
 	return next, nil
 }

@@ -55,7 +55,7 @@ func walk(t *testing.T, events ...ledger.Event) ledger.Record {
 
 var allEvents = []ledger.Event{
 	ledger.Claim, ledger.Takeover, ledger.Renew, ledger.Defer, ledger.Decline, ledger.BeginLaunch, ledger.Bind, ledger.Abort,
-	ledger.SettleOK, ledger.SettleBad, ledger.Annotate, ledger.Prune,
+	ledger.SettleOK, ledger.SettleBad, ledger.Annotate, ledger.Prune, ledger.Intend,
 }
 
 // TestTable tries every event in every state against the table of the design.
@@ -72,15 +72,15 @@ func TestTable(t *testing.T) {
 	}
 	leads := map[ledger.State]map[ledger.Event]ledger.State{
 		ledger.Claimed: {ledger.Takeover: ledger.Claimed, ledger.Renew: ledger.Claimed, ledger.Defer: ledger.Deferred,
-			ledger.Decline: ledger.Declined, ledger.BeginLaunch: ledger.Launching, ledger.Annotate: ledger.Claimed},
-		ledger.Deferred: {ledger.Claim: ledger.Claimed, ledger.Decline: ledger.Declined, ledger.Annotate: ledger.Deferred},
+			ledger.Decline: ledger.Declined, ledger.BeginLaunch: ledger.Launching, ledger.Annotate: ledger.Claimed, ledger.Intend: ledger.Claimed},
+		ledger.Deferred: {ledger.Claim: ledger.Claimed, ledger.Decline: ledger.Declined, ledger.Annotate: ledger.Deferred, ledger.Intend: ledger.Declined},
 		ledger.Launching: {ledger.Takeover: ledger.Launching, ledger.Renew: ledger.Launching, ledger.Bind: ledger.Launched,
-			ledger.Abort: ledger.SettledFailed, ledger.Annotate: ledger.Launching},
+			ledger.Abort: ledger.SettledFailed, ledger.Annotate: ledger.Launching, ledger.Intend: ledger.Launching},
 		ledger.Launched: {ledger.Bind: ledger.Launched, ledger.SettleOK: ledger.SettledOK, ledger.SettleBad: ledger.SettledFailed,
-			ledger.Annotate: ledger.Launched},
-		ledger.Declined:      {ledger.Annotate: ledger.Declined, ledger.Prune: ledger.Declined},
-		ledger.SettledOK:     {ledger.Annotate: ledger.SettledOK, ledger.Prune: ledger.SettledOK},
-		ledger.SettledFailed: {ledger.Annotate: ledger.SettledFailed, ledger.Prune: ledger.SettledFailed},
+			ledger.Annotate: ledger.Launched, ledger.Intend: ledger.Launched},
+		ledger.Declined:      {ledger.Annotate: ledger.Declined, ledger.Intend: ledger.Declined, ledger.Prune: ledger.Declined},
+		ledger.SettledOK:     {ledger.Annotate: ledger.SettledOK, ledger.Intend: ledger.SettledOK, ledger.Prune: ledger.SettledOK},
+		ledger.SettledFailed: {ledger.Annotate: ledger.SettledFailed, ledger.Intend: ledger.SettledFailed, ledger.Prune: ledger.SettledFailed},
 	}
 	for state, r := range states {
 		for _, e := range allEvents {
@@ -240,6 +240,7 @@ type twin struct {
 	launch, begunBy string
 	graceEnds       int // 0: the one who began it still has it
 	boundTo, run    string
+	intended        bool
 }
 
 // may says whether an event is allowed, and makes it so.
@@ -277,7 +278,7 @@ func (w *twin) may(e ledger.Event, actor string, now, lease int, dead bool, laun
 		}
 		return false
 	case ledger.BeginLaunch:
-		if w.state != "claimed" || !owns {
+		if w.state != "claimed" || !owns || w.intended {
 			return false
 		}
 		w.state, w.until, w.launch, w.begunBy = "launching", now+lease, launch, actor
@@ -285,7 +286,7 @@ func (w *twin) may(e ledger.Event, actor string, now, lease int, dead bool, laun
 		if w.state == "launched" {
 			return w.launch == launch && w.boundTo == actor && w.run == run
 		}
-		if w.state != "launching" || w.launch != launch {
+		if w.state != "launching" || w.launch != launch || w.intended {
 			return false
 		}
 		w.state, w.owner, w.boundTo, w.run = "launched", "", actor, run
@@ -299,6 +300,10 @@ func (w *twin) may(e ledger.Event, actor string, now, lease int, dead bool, laun
 			return false
 		}
 		w.state = map[ledger.Event]string{ledger.SettleOK: "settled_ok", ledger.SettleBad: "settled_failed"}[e]
+	case ledger.Intend:
+		if w.intended = true; w.state == "deferred" {
+			w.state = "declined"
+		}
 	case ledger.Annotate:
 	default:
 		return false
@@ -361,5 +366,53 @@ func TestErrorsSayWhatWasTried(t *testing.T) {
 	_, err = ledger.New(key, ready(ledger.Defer, 0))
 	if got, want := fmt.Sprint(err), "p/l: defer is not allowed from no record"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestIntentClosesTheGate: what a person did is on record with who and why, and no launch gets past it, neither one that
+// would begin nor one that has begun. It says no more when it is said again, and outlives the pruning.
+func TestIntentClosesTheGate(t *testing.T) {
+	t.Parallel()
+	say := ledger.Change{Event: ledger.Intend, Now: at(time.Second), Actor: who("p"), Reason: "dismissed", Run: "dead", By: "ana", Note: "known"}
+	for name, c := range map[string]struct {
+		before []ledger.Event
+		next   ledger.Event
+		state  ledger.State
+	}{
+		"before the launch begins": {nil, ledger.BeginLaunch, ledger.Claimed},
+		"before the gate":          {[]ledger.Event{ledger.BeginLaunch}, ledger.Bind, ledger.Launching},
+		"while it is deferred":     {[]ledger.Event{ledger.Defer}, ledger.Claim, ledger.Declined},
+	} {
+		r, err := ledger.Apply(walk(t, c.before...), say)
+		must(t, r, err)
+		last := r.History[len(r.History)-1]
+		if r.State != c.state || last.By != "ana" || last.Reason != "dismissed" || last.Note != "known" || last.Actor != "p" || r.Intent == nil {
+			t.Errorf("%s: the record is %s and its history ends with %+v", name, r.State, last)
+		}
+		if again, err := ledger.Apply(r, say); err != nil || again.Revision != r.Revision {
+			t.Errorf("%s: said again it makes revision %d of %d (%v)", name, again.Revision, r.Revision, err)
+		}
+		_, err = ledger.Apply(r, ready(c.next, 2*time.Second))
+		var intended *ledger.IntendedError
+		var illegal *ledger.IllegalTransitionError
+		switch {
+		case c.state == ledger.Declined && !errors.As(err, &illegal):
+			t.Errorf("%s: %s is %v, want that the record is closed", name, c.next, err)
+		case c.state != ledger.Declined && (!errors.As(err, &intended) || !errors.Is(err, ledger.ErrBound) || intended.Intent.By != "ana"):
+			t.Errorf("%s: %s is %v, want the person's word", name, c.next, err)
+		}
+	}
+	bound := walk(t, ledger.BeginLaunch, ledger.Bind)
+	r, err := ledger.Apply(bound, say)
+	must(t, r, err)
+	if _, err := ledger.Apply(r, ready(ledger.Bind, 2*time.Second)); err != nil {
+		t.Errorf("a replacement that is running may not ask again after a lost answer: %v", err)
+	}
+	r, err = ledger.Apply(walk(t, ledger.BeginLaunch, ledger.Abort), say)
+	must(t, r, err)
+	r, err = ledger.Apply(r, ready(ledger.Prune, time.Hour))
+	must(t, r, err)
+	if ps := ledger.Validate(r); len(ps) > 0 || r.Intent == nil {
+		t.Errorf("after pruning the auditor says %v, and the intent is %+v", ps, r.Intent)
 	}
 }

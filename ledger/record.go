@@ -137,9 +137,21 @@ type Entry struct {
 	State  State      `json:"state"`
 	Event  Event      `json:"event"`
 	At     stamp.Time `json:"at"`
-	Actor  string     `json:"actor"` // instance id
+	Actor  string     `json:"actor"`        // instance id
+	By     string     `json:"by,omitempty"` // the person, for what a person did
 	Reason string     `json:"reason,omitempty"`
 	Note   string     `json:"note,omitempty"`
+}
+
+// Intent is what a person did about a run of the lineage. It is kept apart from the outcome.
+type Intent struct {
+	// Reason is the code: killed, dismissed, manual_relaunch or asked.
+	Reason string `json:"reason"`
+	// Run is the run that the person meant: the one that died, or its replacement.
+	Run  string     `json:"run"`
+	By   string     `json:"by,omitempty"`
+	Note string     `json:"note,omitempty"`
+	At   stamp.Time `json:"at"`
 }
 
 // Record is a lineage's one ledger entry.
@@ -160,6 +172,8 @@ type Record struct {
 	Episode string  `json:"episode,omitempty"`
 	Facts   Facts   `json:"facts"`
 	Launch  *Launch `json:"launch,omitempty"`
+	// Intent is the last thing that a person did about the lineage; nothing is launched past it.
+	Intent *Intent `json:"intent,omitempty"`
 	// Evidence is where the evidence lies, relative to the state root.
 	Evidence string `json:"evidence,omitempty"`
 	// Told maps a notice's kind to when it was acknowledged by every notifier.
