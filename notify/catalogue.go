@@ -68,6 +68,7 @@ func decisions() []entry {
 		{"already_restarted", High, "Broke again after its one restart", "This run was itself a replacement. Its one do-over is spent, so it is shown and not tried again."},
 		{"handoff", High, "A person was involved", "The run had handed over to a person or another program (a plan, a question, a gate, a pipe). Only a person can say whether to start it again."},
 		{"phase_unknown", High, "Not known how far it had come", "Nothing says whether the run had begun its work, so only a person can say whether to start it again."},
+		{"runner_lost", High, "Its runner went away", "Whoever ran it was killed and left no word of how it ended, so nothing can be proven about it. It is shown and left alone."},
 		{"notify_post_provider", High, "Work had begun", "The run ended after its model turn had begun. Its workspace is held as it was left; a second start could do the same work twice."},
 		{"not_quiet", Low, "The code is still changing", "An update is under way, or its end is too recent or cannot be told. The run is put back once the code is quiet."},
 		{"no_update_witness", High, "No proof of an update", "The text looks like an update's doing, but nothing proves that the code changed under the run."},

@@ -23,6 +23,7 @@ type death struct {
 	note  doorbell.Note
 	run   run.Run
 	rec   *ledger.Record // the lineage's record, nil when there is none yet
+	lost  bool           // nobody rang: its runner is gone without a word
 	torn  bool           // the record's first revision was torn by a power cut, and may be claimed again
 
 	facts    policy.Facts
@@ -119,7 +120,7 @@ func (p *pass) load(ctx context.Context, it *ring) (*death, error) {
 		p.remove(ctx, it.ids)
 		return nil, nil
 	}
-	d := &death{bells: it.ids, note: it.note, run: r}
+	d := &death{bells: it.ids, note: it.note, run: r, lost: it.lost}
 	rec, err := p.h.cfg.Stores.Ledger.Get(ctx, r.Key())
 	var damage *ledger.DamageError
 	switch {
@@ -191,9 +192,8 @@ func (p *pass) judge(ctx context.Context, d *death) error {
 	f := &d.facts
 	f.Marking, f.Silenced = d.run.Recipe.Marking, d.note.Silenced || d.run.Silenced
 	f.Replacement = d.run.Launch != ""
-	if d.run.Intent != nil {
-		f.Intent = d.run.Intent.Kind
-	}
+	f.Lost = d.lost
+	heard(f, d.run)
 	if err := p.holder(ctx, d); err != nil {
 		return err
 	}
@@ -219,6 +219,13 @@ func (p *pass) judge(ctx context.Context, d *death) error {
 	}
 	f.Age, f.Held = p.age(since)
 	return nil
+}
+
+// heard takes over what a person did about a run.
+func heard(f *policy.Facts, r run.Run) {
+	if in := r.Intent; in != nil {
+		f.Intent, f.By, f.Said = in.Kind, in.By, in.Note
+	}
 }
 
 // phaseOf is the mark that counts. A note without one leaves it to the registration, which knows the marks of a host's

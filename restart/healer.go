@@ -71,6 +71,9 @@ type Healer struct {
 	// changes are the last changes of roots, by their place.
 	changes map[string]change
 	held    sync.WaitGroup // programs that were started held and are watched to their end
+	// switched is set once this healer's switch is on record; over are the runs that can not be lost any more.
+	switched bool
+	over     map[string]bool
 	// watching has the run ids of those whose end is not on record yet.
 	watching sync.Map
 }

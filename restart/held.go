@@ -13,7 +13,6 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/doorbell"
 	"github.com/mulligan-dev/mulligan/ledger/run"
-	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/witness"
 )
 
@@ -53,7 +52,7 @@ func (p *pass) startHeld(ctx context.Context, d *death, o Order) (Started, error
 	p.h.watching.Store(r.ID, true)
 	if err := p.gate(ctx, o, r); err != nil {
 		p.h.watching.Delete(r.ID)
-		return Started{}, errors.Join(fmt.Errorf("pass the launch gate for %s: %w", d.run.Name, err), s.Held.Abandon())
+		return Started{}, errors.Join(fmt.Errorf("replace %s: %w", d.run.Name, err), s.Held.Abandon())
 	}
 	if err := s.Held.Release(); err != nil {
 		p.h.watching.Delete(r.ID)
@@ -80,10 +79,7 @@ func (p *pass) gate(ctx context.Context, o Order, r run.Run) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.update(ctx, o.Key, func(cur ledger.Record, now stamp.Time) (ledger.Record, error) {
-		return ledger.Apply(cur, ledger.Change{Event: ledger.Bind, Now: now, Actor: r.Instance, Launch: o.Launch, Run: r.ID})
-	})
-	return err
+	return PassGate(ctx, p.h.cfg.Stores.Ledger, o.Key, o.Launch, r.ID, r.Instance)
 }
 
 // watch stays with a held program to its end, and records or rings it like a runner would.

@@ -290,8 +290,6 @@ func (p *pass) recheck(ctx context.Context, d *death) error {
 	if err != nil {
 		return fmt.Errorf("look at run %s again: %w", d.run.ID, err)
 	}
-	if r.Intent != nil {
-		d.facts.Intent = r.Intent.Kind
-	}
+	heard(&d.facts, r)
 	return p.holder(ctx, d)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/run"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/ledger/storm"
 	"github.com/mulligan-dev/mulligan/restart/policy"
@@ -74,6 +75,7 @@ func (p *pass) reserve(ctx context.Context, ds []*death) []*death {
 		return nil
 	}
 	_, err := p.h.cfg.Stores.Storm.UpdateState(ctx, func(cur storm.State, now stamp.Time) (storm.State, error) {
+		cur = cur.Enable(now) // another healer may have noted that it is switched off; this one is not
 		for _, d := range ds {
 			var tripped *storm.Pause
 			cur, tripped = storm.Reserve(cur, storm.Slot{Launch: d.id, Project: d.rec.Project, Lineage: d.rec.Lineage,
@@ -145,16 +147,30 @@ func (p *pass) commit(ctx context.Context, d *death) (ready bool, err error) {
 			Note: d.decision.Text, Launch: d.id, Episode: d.episode, Evidence: path, Facts: &facts,
 		})
 	})
-	if refused(err) {
+	var intended *ledger.IntendedError
+	switch {
+	case errors.As(err, &intended):
+		p.yield(d, intended.Intent) // also when it was said since the look above
+		return false, nil
+	case refused(err):
 		p.lost(d, "Another healer works on it.")
 		return false, nil
-	}
-	if err != nil {
+	case err != nil:
 		return false, fmt.Errorf("begin the launch of %s: %w", d.rec.Key, err)
 	}
 	d.launch = d.id
 	p.keep(d, rec)
 	return true, nil
+}
+
+// yield decides by what a person did, as it stands in the record.
+func (p *pass) yield(d *death, in ledger.Intent) {
+	for _, k := range []run.IntentKind{run.Killed, run.Dismissed, run.Relaunched, run.Asked} {
+		if k.Code() == in.Reason {
+			d.facts.Intent, d.facts.By, d.facts.Said = k, in.By, in.Note
+		}
+	}
+	d.decision = policy.Decide(d.facts, p.limits())
 }
 
 // start asks the launcher, once.

@@ -16,9 +16,22 @@ func MayLive(in ledger.Instances, r run.Run) bool {
 
 // ProgramLives reports that the program of a run is proven alive.
 func ProgramLives(in ledger.Instances, r run.Run) bool {
-	return r.Ended == nil && r.PID != 0 && r.PIDStart != 0 && in.Liveness(ledger.Instance{ID: "program-" + r.ID, Unlocked: true,
-		Boot: r.Instance.Boot, PIDNS: r.Instance.PIDNS, PID: r.PID, Start: r.PIDStart}) == ledger.Alive
+	return r.Ended == nil && ProgramLife(in, r) == ledger.Alive
 }
+
+// ProgramLife is what is known of the process that the run's program is, or was; ledger.LifeUnknown when none is on
+// record.
+func ProgramLife(in ledger.Instances, r run.Run) ledger.Liveness {
+	if r.PID == 0 || r.PIDStart == 0 {
+		return ledger.LifeUnknown
+	}
+	return in.Liveness(ledger.Instance{ID: "program-" + r.ID, Unlocked: true, Boot: r.Instance.Boot, PIDNS: r.Instance.PIDNS,
+		PID: r.PID, Start: r.PIDStart})
+}
+
+// Lost reports that a run is over and nobody will say how: whoever ran it is proven dead, its program is not known to
+// live, and no end is on record.
+func Lost(in ledger.Instances, r run.Run) bool { return r.Ended == nil && !MayLive(in, r) }
 
 // MayReplace refuses, as ledger.ErrBound, to start the replacement of a dead run whose name has gone to another run, or
 // about which a person has said something since. holder is who has the name, nil for nobody.

@@ -108,6 +108,9 @@ func (p *pass) run(ctx context.Context, full bool) error {
 		return err
 	}
 	p.bells = bells
+	if full {
+		p.bells = append(p.bells, p.lostRuns(ctx)...)
+	}
 	p.settle(ctx)
 	if held != "" {
 		p.result.Held = held
@@ -167,6 +170,7 @@ type ring struct {
 	ids   []string
 	place string // where the first of them lies
 	note  doorbell.Note
+	lost  bool // it did not ring: its runner was killed before it could
 }
 
 // join adds what another note of the same death knows: the higher mark counts, and nothing that either of them says is
@@ -219,16 +223,8 @@ func (p *pass) readState(ctx context.Context) (held string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("read the pause and breaker state: %w", err)
 	}
-	if off := p.h.set.Disabled; off != (p.state.Disabled != nil) {
-		p.state, err = p.h.cfg.Stores.Storm.UpdateState(ctx, func(cur storm.State, now stamp.Time) (storm.State, error) {
-			if off {
-				return cur.Disable(now), nil
-			}
-			return cur.Enable(now), nil
-		})
-		if err != nil {
-			return "", fmt.Errorf("note that the healer is switched on or off: %w", err)
-		}
+	if err := p.noteSwitch(ctx); err != nil {
+		return "", err
 	}
 	switch {
 	case p.h.set.Disabled:
@@ -239,9 +235,32 @@ func (p *pass) readState(ctx context.Context) (held string, err error) {
 	return "", nil
 }
 
-// age is how old something is, without the time in which the healer was held, and that time.
+// noteSwitch notes, once in a healer's life, that its config switches it on or off. What it finds then was left by an
+// earlier healer, or by one beside it that is configured otherwise: those two do not take turns in writing.
+func (p *pass) noteSwitch(ctx context.Context) (err error) {
+	if off := p.h.set.Disabled; !p.h.switched && off != (p.state.Disabled != nil) {
+		p.state, err = p.h.cfg.Stores.Storm.UpdateState(ctx, func(cur storm.State, now stamp.Time) (storm.State, error) {
+			if off {
+				return cur.Disable(now), nil
+			}
+			return cur.Enable(now), nil
+		})
+		if err != nil {
+			return fmt.Errorf("note that the healer is switched on or off: %w", err)
+		}
+	}
+	p.h.switched = true
+	return nil
+}
+
+// age is how old something is, without the time in which the healer was held, and that time. That another healer is
+// switched off now keeps nothing young for this one, which is there to decide.
 func (p *pass) age(since stamp.Time) (age, held time.Duration) {
-	age = p.state.Unheld(since, p.now)
+	st := p.state
+	if !p.h.set.Disabled {
+		st.Disabled = nil
+	}
+	age = st.Unheld(since, p.now)
 	return age, max(0, p.now.Sub(since)-age)
 }
 

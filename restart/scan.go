@@ -80,9 +80,7 @@ func (p *pass) replay(ctx context.Context, r run.Run) (Past, error) {
 	f := &d.facts
 	f.Phase, f.Marking, f.Silenced = r.Phase, r.Recipe.Marking, r.Silenced
 	f.Replacement, f.Seen = r.Launch != "", true
-	if r.Intent != nil {
-		f.Intent = r.Intent.Kind
-	}
+	heard(f, r)
 	f.Signature = p.h.cfg.Classifier.Classify(classify.Input{Text: d.note.Text, Exit: r.Ended.Exit, Cause: r.Ended.Cause,
 		Roots: roots(r.Roots), Workspaces: r.Workspaces})
 	for _, root := range d.involved() {

@@ -13,6 +13,9 @@ import (
 	"github.com/mulligan-dev/mulligan/adapters/config"
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/doorbell"
+	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/notify"
+	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/restart/update"
 	"github.com/mulligan-dev/mulligan/witness"
 )
@@ -156,19 +159,36 @@ func (d *doctor) records(ctx context.Context, h *host) {
 // runs looks for runs that cannot be read: their deaths can never be decided, because nobody knows what they were.
 func (d *doctor) runs(ctx context.Context, h *host) {
 	n := 0
-	var bad []string
-	for _, err := range h.cfg.Stores.Runs.List(ctx) {
+	var bad, lost []string
+	for r, err := range h.cfg.Stores.Runs.List(ctx) {
 		if err != nil {
 			bad = append(bad, err.Error())
 			continue
 		}
-		n++
+		if n++; r.Launch == "" && restart.Lost(h.cfg.Stores.Instances, r) && !d.answered(ctx, h, r) {
+			lost = append(lost, notify.Line(r.Name, 0)+" ("+r.ID+")")
+		}
+	}
+	if len(lost) > 0 {
+		d.add("lost runs", statusWarn, d.program()+" run -p shows them, and leaves them alone", "their runners were killed and left no word: %s", some(lost))
 	}
 	if len(bad) > 0 {
 		d.add("runs", statusFail, "deaths of these runs cannot be decided; remove the files once nobody needs them", "%s", some(bad))
 		return
 	}
 	d.add("runs", statusOK, "", "%d, all readable", n)
+}
+
+// answered reports that a pass has seen to a run's end, or is about to: it rang.
+func (d *doctor) answered(ctx context.Context, h *host, r run.Run) bool {
+	if _, ok, err := h.cfg.Stores.Answers.Answer(ctx, r.ID); err == nil && ok {
+		return true
+	}
+	if _, err := h.cfg.Stores.Ledger.Get(ctx, r.Key()); err == nil {
+		return true
+	}
+	items, err := h.cfg.Stores.Doorbells.Pending(ctx)
+	return err == nil && slices.ContainsFunc(items, func(it doorbell.Item) bool { return it.Note.Run == r.ID })
 }
 
 // doorbells looks for notes that no pass can use: they cannot be read, or the run that rang cannot. They are never removed

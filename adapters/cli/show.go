@@ -132,6 +132,10 @@ type runView struct {
 	Workspace string `json:"workspace,omitempty"`
 	Log       string `json:"log,omitempty"`
 	Intent    string `json:"intent,omitempty"`
+	// IntentBy is who did it, IntentNote why, and Next the run that was started by hand in its place.
+	IntentBy   string `json:"intent_by,omitempty"`
+	IntentNote string `json:"intent_note,omitempty"`
+	Next       string `json:"next,omitempty"`
 	// Probe says whether the new code can be tried before a restart: the interpreter, or why not.
 	Interpreter string   `json:"interpreter,omitempty"`
 	Roots       []string `json:"roots,omitempty"`
@@ -158,6 +162,7 @@ func viewRun(in ledger.Instances, r *run.Run) *runView {
 		Run: r.ID, Name: notify.Line(r.Name, 0), Project: notify.Line(r.Project, 0), Lineage: r.Lineage, Replaces: r.Replaces,
 		Phase: string(r.Phase), Marking: string(r.Recipe.Marking), PID: r.PID, Started: r.Started.String(),
 		Command: notify.Line(strings.Join(words, " "), 0), Dir: notify.Line(r.Recipe.Dir, 0), Log: notify.Line(r.Log, 0),
+		Next: r.Next,
 	}
 	switch {
 	case r.Ended != nil:
@@ -175,7 +180,7 @@ func viewRun(in ledger.Instances, r *run.Run) *runView {
 		v.Workspace = notify.Line(r.Workspaces[0], 0)
 	}
 	if r.Intent != nil {
-		v.Intent = string(r.Intent.Kind)
+		v.Intent, v.IntentBy, v.IntentNote = string(r.Intent.Kind), notify.Line(r.Intent.By, 0), notify.Line(r.Intent.Note, 0)
 	}
 	if r.Runtime != nil {
 		v.Interpreter = r.Runtime.Interpreter
@@ -186,11 +191,23 @@ func viewRun(in ledger.Instances, r *run.Run) *runView {
 	return v
 }
 
+// intent is what a person did, in words.
+func (v *runView) intent() string {
+	text := v.Intent
+	if v.IntentBy != "" {
+		text += " by " + v.IntentBy
+	}
+	if v.IntentNote != "" {
+		text += ": " + v.IntentNote
+	}
+	return text
+}
+
 func (v *runView) text() string {
 	rows := [][]string{
 		{"name", v.Name}, {"project", v.Project}, {"run", v.Run}, {"lineage", v.Lineage}, {"state", v.State}, {"phase", v.Phase},
 		{"started", v.Started}, {"ended", v.Ended}, {"command", v.Command}, {"folder", v.Dir}, {"workspace", v.Workspace},
-		{"roots", strings.Join(v.Roots, ", ")}, {"log", v.Log},
+		{"roots", strings.Join(v.Roots, ", ")}, {"log", v.Log}, {"intent", v.intent()}, {"followed by", v.Next},
 	}
 	if v.Exit != nil {
 		end := fmt.Sprintf("exit code %d", *v.Exit)

@@ -179,6 +179,20 @@ func (s *runs) Update(ctx context.Context, id string, f func(run.Run) (run.Run, 
 
 // List implements run.Store.
 func (s *runs) List(ctx context.Context) iter.Seq2[run.Run, error] {
+	return s.list(ctx, func(string) bool { return false })
+}
+
+// Unended implements run.Skipping.
+func (s *runs) ListBut(ctx context.Context, knows func(id string) bool) iter.Seq2[run.Run, error] {
+	// A file's name says which run it is where the id needed no escape, as those that we make need none.
+	return s.list(ctx, func(name string) bool {
+		id := strings.TrimSuffix(name, recordSuffix)
+		return durable.Escape(id) == id && knows(id)
+	})
+}
+
+// list yields the runs of all files but those that are skipped by their names.
+func (s *runs) list(ctx context.Context, skip func(name string) bool) iter.Seq2[run.Run, error] {
 	return func(yield func(run.Run, error) bool) {
 		names, err := s.dir.Names(0)
 		if err != nil {
@@ -186,7 +200,7 @@ func (s *runs) List(ctx context.Context) iter.Seq2[run.Run, error] {
 			return
 		}
 		for _, name := range names {
-			if strings.HasPrefix(name, ".") || !strings.HasSuffix(name, recordSuffix) {
+			if strings.HasPrefix(name, ".") || !strings.HasSuffix(name, recordSuffix) || skip(name) {
 				continue
 			}
 			if ctx.Err() != nil {

@@ -12,7 +12,8 @@ import (
 )
 
 // Programs runs the programs of managed runs: in the foreground with the streams they are given, or, with a log, in a
-// session of their own. It fulfils managed.Programs.
+// session of their own. It fulfils managed.Programs
+// and managed.Terminator.
 type Programs struct {
 	// Grace is how long a program has between the terminating signal of a cancelled context and its end by force; zero
 	// means DefaultGrace.
@@ -21,7 +22,10 @@ type Programs struct {
 	NoSignals, NoTerminal bool
 }
 
-var _ managed.Programs = Programs{}
+var (
+	_ managed.Programs   = Programs{}
+	_ managed.Terminator = Programs{}
+)
 
 // Run implements managed.Programs.
 func (r Programs) Run(ctx context.Context, p managed.Program) (managed.End, error) {
@@ -40,6 +44,11 @@ func (r Programs) Run(ctx context.Context, p managed.Program) (managed.End, erro
 	}
 	// A run that was ended because its host stops has ended all the same.
 	return managed.End{Exit: res.Exit, Tail: res.Tail, Survivors: res.Survivors}, nil
+}
+
+// Terminate implements managed.Terminator.
+func (Programs) Terminate(ctx context.Context, pid int, start uint64, grace time.Duration) error {
+	return Terminate(ctx, pid, start, grace)
 }
 
 // apart runs a program in its own session with its output in a log.

@@ -106,6 +106,10 @@ func BuildCard(r ledger.Record, o Options) Card {
 		if h.Reason != "" && h.Event != ledger.BeginLaunch {
 			m.Why = cmp.Or(m.Why, notify.Reason(h.Reason).Title)
 		}
+		// What a person did has a reason and, at times, their note.
+		if h.Event == ledger.Intend && h.Note != "" {
+			m.Why = notify.Reason(h.Reason).Title + ": " + m.Why
+		}
 		c.Timeline = append(c.Timeline, m)
 	}
 	return c
@@ -254,6 +258,8 @@ func happened(h ledger.Entry) string {
 		return "finished"
 	case ledger.SettleBad:
 		return "broke again"
+	case ledger.Intend:
+		return cmp.Or(line(h.By), "a person") + " decided"
 	}
 	return strings.ReplaceAll(line(string(h.Event)), "_", " ")
 }

@@ -24,6 +24,7 @@ var runChecks = []check[run.Store]{
 	{"a run id is used once", idOnce},
 	{"an update of a run is one step against all others, and counts the revision", runOneStep},
 	{"a list yields every run once", runList},
+	{"a list without some runs yields every other one", runListBut},
 }
 
 func someRun(project, name, id string) run.Run {
@@ -199,3 +200,32 @@ func runList(ctx context.Context, s run.Store) error {
 
 // soon bounds the waits of the checks: a promise that is kept needs far less.
 const soon = 5 * time.Second
+
+// runListBut: a store that has the power leaves out what it is told, and nothing else.
+func runListBut(ctx context.Context, s run.Store) error {
+	part, ok := s.(run.Skipping)
+	if !ok {
+		return nil
+	}
+	for _, id := range []string{"a", "b", "c", "B"} {
+		if err := s.Start(ctx, someRun("p", "name "+id, id), anyone); err != nil {
+			return err
+		}
+	}
+	got := map[string]int{}
+	for r, err := range part.ListBut(ctx, func(id string) bool { return id == "b" || id == "none" }) {
+		if err != nil {
+			return err
+		}
+		got[r.ID]++
+	}
+	for id, want := range map[string]int{"a": 1, "b": 0, "c": 1} {
+		if got[id] != want {
+			return fmt.Errorf("run %s was yielded %d times, want %d (all: %v)", id, got[id], want, got)
+		}
+	}
+	if got["B"] != 1 {
+		return fmt.Errorf("run B, of which nobody said that it is known, was yielded %d times", got["B"])
+	}
+	return nil
+}

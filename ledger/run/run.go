@@ -63,6 +63,10 @@ type Run struct {
 	// Replaces and Launch are set for a replacement: the run that died and the launch id that made this one.
 	Replaces string `json:"replaces,omitempty"`
 	Launch   string `json:"launch,omitempty"`
+	// After is the run that had the name before this one took it by hand, and Next the run that was started by hand in
+	// this one's place. Together with the ledger, which knows the replacement, they tell a waiter whom to follow.
+	After string `json:"after,omitempty"`
+	Next  string `json:"next,omitempty"`
 
 	Recipe   Recipe          `json:"recipe"`
 	Runtime  *Runtime        `json:"runtime,omitempty"`
@@ -101,7 +105,7 @@ func (r Run) Replacement(id, launch string, by ledger.Instance, now stamp.Time) 
 	n.Schema, n.ID, n.Revision = Schema, id, 0
 	n.Replaces, n.Launch, n.Instance = r.ID, launch, by
 	n.PID, n.PIDStart, n.Started, n.Phase, n.PhaseFile = 0, 0, now, Booting, ""
-	n.Boot, n.Log, n.Ended, n.Intent = nil, "", nil, nil
+	n.Boot, n.Log, n.Ended, n.Intent, n.After, n.Next = nil, "", nil, nil, "", ""
 	// Nobody watches a replacement's output.
 	n.Silenced = true
 	return n
@@ -129,11 +133,20 @@ const (
 	Asked      IntentKind = "asked"      // a question about the run is open
 )
 
+// Code is the reason code that the ledger, answers and reports have for an intent.
+func (k IntentKind) Code() string {
+	if k == Relaunched {
+		return "manual_relaunch"
+	}
+	return string(k)
+}
+
 // Intent is what a person wants; it is kept apart from the outcome.
 type Intent struct {
 	Kind IntentKind `json:"kind"`
 	At   stamp.Time `json:"at"`
 	By   string     `json:"by,omitempty"`
+	Note string     `json:"note,omitempty"`
 }
 
 // Errors of stores that callers branch on.
@@ -168,4 +181,12 @@ type Store interface {
 	// List yields every run in no particular order; one that cannot be read is yielded as an error and does not end the
 	// list.
 	List(ctx context.Context) iter.Seq2[Run, error]
+}
+
+// Skipping is an optional power of a Store: its runs without those of which the caller knows enough, which are not even
+// read. A Store without it is listed whole.
+type Skipping interface {
+	// ListBut is as List, but without the runs of which skip is true. It asks before it reads a run, and may leave runs in
+	// of which it cannot ask.
+	ListBut(ctx context.Context, skip func(id string) bool) iter.Seq2[Run, error]
 }

@@ -48,3 +48,9 @@ func ExampleHigh() {
 	fmt.Println(mark, mark.BeforeWork())
 	// Output: provider_running false
 }
+
+func ExampleReadMarks() {
+	file := run.MarksHead + "\nbooting\nprovider_running\npreparing\n"
+	fmt.Println(run.ReadMarks([]byte(file)), run.ReadMarks([]byte("preparing\n")))
+	// Output: provider_running unknown
+}

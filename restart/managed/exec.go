@@ -9,7 +9,6 @@ import (
 
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/internal/host"
-	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/run"
 )
 
@@ -63,13 +62,18 @@ const PhaseFileVar = "MULLIGAN_PHASE_FILE"
 // Exec makes a program a managed run: it registers the run, runs the program to its end and rings on every bad one. The
 // error is for what kept the run from being registered or rung; how the program ended is in the Result.
 func (h *Host) Exec(ctx context.Context, spec Spec, streams IO) (Result, error) {
+	return h.exec(ctx, spec, Person{}, streams)
+}
+
+// exec is Exec with the person who starts a dead name again, where one is known.
+func (h *Host) exec(ctx context.Context, spec Spec, p Person, streams IO) (Result, error) {
 	if h.cfg.Programs == nil {
 		return Result{}, errors.New("exec: the host has no Programs")
 	}
 	if len(spec.Recipe.Command) == 0 {
 		return Result{}, errors.New("exec: the command is empty")
 	}
-	r, err := h.register(ctx, spec)
+	r, err := h.register(ctx, spec, p)
 	if err != nil {
 		return Result{}, err
 	}
@@ -135,7 +139,3 @@ func phaseOf(r run.Run, file string, end End) run.Phase {
 }
 
 func (h *Host) logPath(id string) string { return filepath.Join(h.cfg.Dir, id+".log") }
-
-func isNotFound(err error) bool {
-	return errors.Is(err, ledger.ErrNotFound) || errors.Is(err, run.ErrNotFound)
-}

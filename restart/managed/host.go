@@ -106,8 +106,12 @@ func (s Spec) validate() error {
 	return errors.Join(errs...)
 }
 
-// register creates the run of a spec and takes its name from whoever is dead.
-func (h *Host) register(ctx context.Context, spec Spec) (run.Run, error) {
+// errMoved means that the name went from one dead run to another between a look and the start.
+var errMoved = errors.New("the name has changed hands")
+
+// register creates the run of a spec and takes its name from whoever is dead. The run that had it before is on record
+// with the new one, in the same step, so that it can be followed whatever happens next.
+func (h *Host) register(ctx context.Context, spec Spec, p Person) (run.Run, error) {
 	if err := spec.validate(); err != nil {
 		return run.Run{}, fmt.Errorf("start a run: %w", err)
 	}
@@ -123,18 +127,33 @@ func (h *Host) register(ctx context.Context, spec Spec) (run.Run, error) {
 	}
 	r.Boot = h.identities(ctx, spec.Roots)
 	var before *run.Run
-	err = h.cfg.Stores.Runs.Start(ctx, r, func(holder *run.Run) error {
-		before = holder
-		return h.free(holder)
-	})
+	for moved := true; moved; {
+		r.After = ""
+		if last, err := h.cfg.Stores.Runs.Holder(ctx, r.Project, r.Name); err == nil && !endedWell(last) {
+			r.After = last.ID
+		}
+		err = h.cfg.Stores.Runs.Start(ctx, r, func(holder *run.Run) error {
+			before = holder
+			if err := h.free(holder); err != nil {
+				return err
+			}
+			if after := r.After; holder != nil && !endedWell(*holder) && holder.ID != after {
+				return errMoved
+			}
+			return nil
+		})
+		moved = errors.Is(err, errMoved) && ctx.Err() == nil
+	}
 	if err != nil {
 		return run.Run{}, fmt.Errorf("start %s/%s: %w", spec.Project, spec.Name, err)
 	}
-	if before != nil {
-		h.supersede(ctx, *before)
+	if before != nil && !endedWell(*before) {
+		h.supersede(ctx, *before, r.ID, p)
 	}
 	return r, nil
 }
+
+func endedWell(r run.Run) bool { return r.Ended != nil && r.Ended.OK }
 
 // free refuses a holder that is, or may be, alive.
 func (h *Host) free(holder *run.Run) error {

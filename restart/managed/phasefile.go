@@ -11,20 +11,13 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger/run"
 )
 
-// phaseHead is the first line of every phase file. A file without it was overwritten instead of appended to, so that
-// earlier marks may be lost.
-const phaseHead = "# append one phase a line; the highest counts"
-
-// phaseLimit bounds what is read of a phase file; a program that marks more often than this marks in a loop.
-const phaseLimit = 1 << 20
-
 // phaseFile makes the run's phase file, or returns "" for a run that marks none.
 func (h *Host) phaseFile(r run.Run) (string, error) {
 	if r.Recipe.Marking != run.Phases {
 		return "", nil
 	}
 	path := filepath.Join(h.cfg.Dir, r.ID+".phase")
-	if err := put(path, []byte(phaseHead+"\n"+string(run.Booting)+"\n")); err != nil {
+	if err := put(path, []byte(run.MarksHead+"\n"+string(run.Booting)+"\n")); err != nil {
 		return "", fmt.Errorf("make the phase file: %w", err)
 	}
 	return path, nil
@@ -56,27 +49,11 @@ func ReadPhase(file string) run.Phase {
 		return run.UnknownPhase
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, phaseLimit+1))
-	if err != nil || len(text) > phaseLimit {
+	text, err := io.ReadAll(io.LimitReader(f, run.MarksLimit+1))
+	if err != nil {
 		return run.UnknownPhase
 	}
-	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-	if len(lines) < 2 || lines[0] != phaseHead {
-		return run.UnknownPhase
-	}
-	high := run.Booting
-	for _, l := range lines[1:] {
-		l = strings.TrimSpace(l)
-		if l == "" {
-			continue
-		}
-		p, err := run.ParsePhase(l)
-		if err != nil {
-			return run.UnknownPhase
-		}
-		high = run.High(high, p)
-	}
-	return high
+	return run.ReadMarks(text)
 }
 
 // childEnv is the recipe's environment with the phase file as the only word of ours.

@@ -10,7 +10,6 @@ import (
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/run"
-	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/restart"
 )
 
@@ -54,12 +53,9 @@ func (h *Host) Replace(ctx context.Context, key ledger.Key, launch string) (Resu
 		end := h.end(context.WithoutCancel(ctx), r.ID, run.End{Exit: classify.Exit{Code: 125}})
 		return Result{Run: r}, errors.Join(fmt.Errorf("replace %s: %w", r.Name, err), end)
 	}
-	_, err = h.cfg.Stores.Ledger.Update(ctx, key, func(cur ledger.Record, now stamp.Time) (ledger.Record, error) {
-		return ledger.Apply(cur, ledger.Change{Event: ledger.Bind, Now: now, Actor: self, Launch: launch, Run: r.ID})
-	})
-	if err != nil {
+	if err := restart.PassGate(ctx, h.cfg.Stores.Ledger, key, launch, r.ID, self); err != nil {
 		end := h.end(context.WithoutCancel(ctx), r.ID, run.End{Exit: classify.Exit{Code: 125}})
-		return Result{Run: r}, errors.Join(fmt.Errorf("pass the launch gate of %s: %w", key, err), end)
+		return Result{Run: r}, errors.Join(fmt.Errorf("replace %s: %w", r.Name, err), end)
 	}
 	return h.conduct(ctx, r, Program{Log: r.Log})
 }

@@ -6,10 +6,8 @@ import (
 	"fmt"
 
 	"github.com/mulligan-dev/mulligan/classify"
-	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/doorbell"
 	"github.com/mulligan-dev/mulligan/ledger/run"
-	"github.com/mulligan-dev/mulligan/ledger/stamp"
 )
 
 // Run is a run of this process's own: the host does the work itself, marks its phases and says how it ended.
@@ -24,7 +22,7 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Run, error) {
 	if spec.Recipe.Marking == run.Unmarked {
 		spec.Recipe.Marking = run.Phases
 	}
-	r, err := h.register(ctx, spec)
+	r, err := h.register(ctx, spec, Person{})
 	if err != nil {
 		return nil, err
 	}
@@ -130,34 +128,4 @@ func (h *Host) endAt(ctx context.Context, id string, phase run.Phase, log string
 		return fmt.Errorf("record the end of run %s: %w", id, err)
 	}
 	return nil
-}
-
-// supersede notes on a run that lost its name to a start by hand that a person is restarting it, and closes its
-// lineage's record where that is still open. Either may fail without harm: the healer sees the new holder of the name.
-func (h *Host) supersede(ctx context.Context, old run.Run) {
-	if old.Ended != nil && old.Ended.OK {
-		return
-	}
-	now := h.cfg.Now()
-	_, err := h.cfg.Stores.Runs.Update(ctx, old.ID, func(cur run.Run) (run.Run, error) {
-		if cur.Intent == nil {
-			cur.Intent = &run.Intent{Kind: run.Relaunched, At: now}
-		}
-		return cur, nil
-	})
-	if err != nil {
-		h.log.Warn("the run restarted by hand could not be marked", "run", old.ID, "error", err)
-	}
-	_, err = h.cfg.Stores.Ledger.Update(ctx, old.Key(), func(cur ledger.Record, now stamp.Time) (ledger.Record, error) {
-		if cur.State != ledger.Deferred {
-			return cur, nil
-		}
-		return ledger.Apply(cur, ledger.Change{
-			Event: ledger.Decline, Now: now, Actor: h.cfg.Stores.Instances.Self(),
-			Reason: "manual_relaunch", Note: "A person started it again by hand.",
-		})
-	})
-	if err != nil && !isNotFound(err) {
-		h.log.Warn("the record of the run restarted by hand could not be closed", "run", old.ID, "error", err)
-	}
 }

@@ -31,6 +31,7 @@ const (
 	UnknownSignature  = "unknown_signature"
 	Handoff           = "handoff"
 	PhaseUnknown      = "phase_unknown"
+	RunnerLost        = "runner_lost"
 	PostProvider      = "notify_post_provider"
 	NotQuiet          = "not_quiet"
 	NoUpdateWitness   = "no_update_witness"

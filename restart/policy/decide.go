@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -49,6 +50,9 @@ func early(f Facts) Decision {
 		return Decision{Verdict: Settle, Rule: 2, Code: AlreadyRestarted, Written: Record, Loud: true,
 			Text: "This run was already the one restart of its lineage. It is reported and not started again."}
 	}
+	if f.Lost {
+		return lost(f)
+	}
 	if d := signature(f); d.Verdict != Undecided {
 		return d
 	}
@@ -70,19 +74,48 @@ func intent(f Facts) Decision {
 	d := Decision{Verdict: Skip, Rule: 1, Written: Answer}
 	switch {
 	case f.Intent == run.Killed:
-		d.Code, d.Text = Killed, "A person ended this run."
+		d.Code, d.Text = Killed, said(f, "ended this run.")
 	case f.Intent == run.Dismissed:
-		d.Code, d.Text = Dismissed, "A person dismissed this failure."
+		d.Code, d.Text = Dismissed, said(f, "dismissed this failure.")
 	case f.Intent == run.Relaunched:
-		d.Code, d.Text = ManualRelaunch, "A person is restarting this run."
+		d.Code, d.Text = ManualRelaunch, said(f, "is restarting this run.")
 	case f.Intent == run.Asked:
-		d.Code, d.Text = Asked, "A person has been asked about this run."
+		d.Code, d.Text = Asked, said(Facts{Said: f.Said}, "has been asked about this run.")
 	case f.Superseded != "":
 		d.Code, d.Text = Superseded, fmt.Sprintf("A newer run (%s) has the name.", f.Superseded)
 	default:
 		return Decision{}
 	}
 	return d
+}
+
+// said is the sentence of what a person did, with their name and note where they are known.
+func said(f Facts, did string) string {
+	text := cmp.Or(f.By, "A person") + " " + did
+	if f.Said != "" {
+		text += " They noted: " + f.Said
+	}
+	return text
+}
+
+// lost is rule 4 for a run whose runner was killed: without a text there is no family, whatever its phase was, and so
+// never a relaunch. It is always loud, for whoever would have shown the failure is gone with it.
+func lost(f Facts) Decision {
+	return Decision{Verdict: LeaveAlone, Rule: 4, Code: RunnerLost, Written: Answer, Loud: true,
+		Text: "Whoever ran it is gone without a word, so nothing is known of its end. " + reached(f.Phase)}
+}
+
+// reached says how far a run had come that nobody can ask any more.
+func reached(p run.Phase) string {
+	switch {
+	case p == run.Handoff:
+		return "A person's answer was involved."
+	case p.AfterWork():
+		return "Its model turn had begun, so that a second start could repeat work."
+	case p.BeforeWork():
+		return "It had not begun its work (" + words(string(p)) + ")."
+	}
+	return "Nobody knows whether it had begun to work."
 }
 
 // signature are rules 3 to 6: every text that is not a known family's is left alone.

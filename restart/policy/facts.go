@@ -16,12 +16,16 @@ import (
 type Facts struct {
 	// Intent is what a person did to the run, empty for nothing.
 	Intent run.IntentKind
+	// By is who did it, and Said what they noted; empty where it is not known.
+	By, Said string
 	// Superseded names a newer run that holds the run's name, empty when there is none.
 	Superseded string
 	// Replacement is set for a run that is itself a replacement: its lineage's do-over is spent.
 	Replacement bool
-	Signature   classify.Verdict
-	Phase       run.Phase
+	// Lost is set for a run whose runner is gone without a word: nothing is known of its end.
+	Lost      bool
+	Signature classify.Verdict
+	Phase     run.Phase
 	// Marking says how the phase is known, for the question about an unknown one.
 	Marking run.Marking
 	// Silenced is set when the run's own failure notice was held back for the healer.
