@@ -119,7 +119,11 @@ func (p *pass) launchBegun(ctx context.Context, d *death) (s Started, ok bool) {
 		return s, false
 	}
 	if s, err = p.start(ctx, d); err != nil {
-		d.err = errors.Join(err, p.abort(ctx, d, policy.LaunchFailed, "The launcher could not start it: "+err.Error()))
+		aborted := p.abort(ctx, d, policy.LaunchFailed, "The launcher could not start it: "+err.Error())
+		if d.decision.Verdict == policy.Settle && !d.decision.Loud {
+			err = nil // a person was faster, which is no failure
+		}
+		d.err = errors.Join(err, aborted)
 		return s, false
 	}
 	return s, true
