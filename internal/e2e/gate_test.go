@@ -55,7 +55,7 @@ func TestBindIsTriedAgain(t *testing.T) {
 			return err == nil && rec.State.Final()
 		})
 		if stands := string(rec.State) + " " + rec.Reason; stands != "settled_ok replacement_ok" || programs.starts.Load() != 1 {
-			t.Errorf("with a fault at %v: the record is %s, and %d programs were started", what.Load(), stands, programs.starts.Load())
+			t.Fatalf("with a fault at %v: the record is %s, and %d programs were started", what.Load(), stands, programs.starts.Load())
 		}
 		if err := p.close(); err != nil {
 			t.Error(err)

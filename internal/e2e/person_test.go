@@ -13,11 +13,7 @@ import (
 // wants records what a person did to the agent's run.
 func (a *agent) wants(k run.IntentKind) {
 	a.w.t.Helper()
-	_, err := a.w.home.Runs().Update(a.w.ctx, a.run().ID, func(r run.Run) (run.Run, error) {
-		r.Intent = &run.Intent{Kind: k, At: a.w.opts.now(), By: "a test"}
-		return r, nil
-	})
-	if err != nil {
+	if err := a.w.runs.Intend(a.w.ctx, a.run().ID, k, ana); err != nil {
 		a.w.t.Fatal(err)
 	}
 }
@@ -57,11 +53,7 @@ func TestKilledReplacement(t *testing.T) {
 	w.tell("update")
 	scout.dies()
 	w.passUntil("the replacement to work", func() bool { return w.has("scout-waits-for-never") })
-	_, err := w.home.Runs().Update(w.ctx, scout.replacement().ID, func(r run.Run) (run.Run, error) {
-		r.Intent = &run.Intent{Kind: run.Killed, At: w.opts.now()}
-		return r, nil
-	})
-	if err != nil {
+	if err := w.runs.Intend(w.ctx, scout.replacement().ID, run.Killed, ana); err != nil {
 		t.Fatal(err)
 	}
 	w.until("its process to be known", func() bool { return scout.replacement().PID != 0 })
@@ -79,8 +71,10 @@ func TestDismissedWhileDeferred(t *testing.T) {
 	w.pass()
 	w.wantStands(scout, "deferred not_quiet")
 	scout.wants(run.Dismissed)
+	w.wantStands(scout, "declined dismissed") // at once: nobody works on it
 	w.pass()
 	w.wantStands(scout, "declined dismissed")
+	w.wantToldOf(scout, "dismissed")
 	w.wantLoud()
 }
 

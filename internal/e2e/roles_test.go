@@ -16,7 +16,9 @@ import (
 	"github.com/mulligan-dev/mulligan/internal/durable"
 	"github.com/mulligan-dev/mulligan/internal/faultfs"
 	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/run"
 	"github.com/mulligan-dev/mulligan/restart"
+	"github.com/mulligan-dev/mulligan/restart/managed"
 	"github.com/mulligan-dev/mulligan/restart/update"
 	"github.com/mulligan-dev/mulligan/witness"
 )
@@ -26,7 +28,7 @@ const roleVar = "MULLIGAN_E2E_ROLE"
 
 // role is that script.
 type role struct {
-	// Play is "healer", "victim", "runner", "updater" or "looker".
+	// Play is "healer", "victim", "runner", "updater", "looker", or "owner", who runs a first run.
 	Play string
 	Home string
 	// Quiescence is the healer's.
@@ -40,7 +42,7 @@ type role struct {
 	Die string
 	// Kill is the durable operation before which a victim or a runner is killed; 0 is never.
 	Kill int
-	// Root and Command are the updater's.
+	// Root is the updater's, Command and Env are the updater's or the owner's.
 	Root    witness.Root
 	Command []string
 	Env     []string
@@ -80,6 +82,15 @@ func (r role) run(ctx context.Context) error {
 		}
 		defer p.close()
 		_, err = p.updater.Run(ctx, []witness.Root{r.Root}, update.Command{Args: r.Command, Env: r.Env, Dir: filepath.Dir(r.Home)}, patience)
+		return err
+	case "owner":
+		p, err := wire(ctx, r.Home, options{})
+		if err != nil {
+			return err
+		}
+		defer p.close()
+		_, err = p.runs.Exec(ctx, managed.Spec{Project: project, Name: "scout", Workspaces: []string{filepath.Dir(r.Home)},
+			Recipe: run.Recipe{Command: r.Command, Env: r.Env, Dir: filepath.Dir(r.Home), Marking: run.Phases}}, managed.IO{})
 		return err
 	case "healer":
 		return r.heal(ctx)
