@@ -47,6 +47,47 @@ func ExampleHost_Start() {
 	// Output: 1 doorbell: preparing ImportError: ... <nil>
 }
 
+// A person decides about a run that broke, and starts it again; whoever waited for it asks whom to follow now.
+func ExampleHost_Successor() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "managed-example-")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	home := memory.New(memory.Config{})
+	stores := restart.Stores{Ledger: home.Ledger(), Instances: home.Instances(), Doorbells: home.Doorbell(), Runs: home.Runs()}
+	h, err := managed.New(managed.Config{Stores: stores, Dir: dir})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	first, err := h.Start(ctx, managed.Spec{Project: "acme", Name: "scout"})
+	if err == nil {
+		err = first.Fail(ctx, managed.Failure{Text: []byte("ImportError: ..."), Exit: classify.Exit{Code: 1}})
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, followed, err := h.Successor(ctx, first.ID())
+	fmt.Println("somebody to follow:", followed, err)
+
+	fmt.Println("dismiss:", h.Dismiss(ctx, first.ID(), managed.Person{By: "ana", Note: "I start it myself"}))
+	second, err := h.Start(ctx, managed.Spec{Project: "acme", Name: "scout"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	last, followed, err := h.Successor(ctx, first.ID())
+	fmt.Println("somebody to follow:", followed, last.ID == second.ID(), err)
+	// Output:
+	// somebody to follow: false <nil>
+	// dismiss: <nil>
+	// somebody to follow: true true <nil>
+}
+
 // What a runner is told about itself does not reach the program that it runs.
 func ExampleCleanEnv() {
 	fmt.Println(managed.CleanEnv([]string{"PATH=/bin", "MULLIGAN_LAUNCH=01h", "MULLIGAN_HOME=/var/lib/mulligan"}))
