@@ -50,9 +50,6 @@ func early(f Facts) Decision {
 		return Decision{Verdict: Settle, Rule: 2, Code: AlreadyRestarted, Written: Record, Loud: true,
 			Text: "This run was already the one restart of its lineage. It is reported and not started again."}
 	}
-	if f.Lost {
-		return lost(f)
-	}
 	if d := signature(f); d.Verdict != Undecided {
 		return d
 	}
@@ -126,6 +123,8 @@ func signature(f Facts) Decision {
 	case s.Disposition == classify.Never:
 		d.Rule, d.Code = 3, string(s.Reason)
 		d.Text = "The failure is not an update's: " + words(string(s.Reason)) + tail(s) + "."
+	case f.Lost:
+		return lost(f)
 	case s.Disposition == classify.Annotate:
 		d.Rule, d.Code = 6, string(s.Reason)
 		d.Text = "A bug in managed code, which an update may have brought" + tail(s) + ". A restart would meet it again."

@@ -161,7 +161,7 @@ func TestExpiry(t *testing.T) {
 }
 
 // earlyRows are the rows of rules 1 to 8, which come first.
-const earlyRows = 14
+const earlyRows = 15
 
 // TestAbsence: a death that is too old when it is first seen is shown, and nothing of the tree is looked at.
 func TestAbsence(t *testing.T) {
@@ -274,7 +274,7 @@ func TestCodesAreInTheCatalogue(t *testing.T) {
 		policy.NoUpdateWitness, policy.ClockJump, policy.NoProber, policy.ProbePending, policy.ProbeFailed, policy.Supervised,
 		policy.StormPaused, policy.Relaunching, policy.DeferredExpired, policy.HealerAbsent, policy.HeldTooLong, policy.LaunchAborted,
 		policy.ReplacementOK, policy.ReplacementLost, policy.Disabled, policy.Paused, policy.WouldProbe, policy.EvidenceFailed,
-		policy.LaunchFailed, policy.TakenElsewhere,
+		policy.LaunchFailed, policy.TakenElsewhere, policy.RunnerLost,
 	} {
 		if !notify.Reason(c).Known {
 			t.Errorf("the code %q has no text for people", c)

@@ -57,8 +57,8 @@ type row struct {
 var rows = []row{
 	{name: "killed by a person", make: func(f *policy.Facts) { f.Intent = run.Killed }, field: "intent",
 		rule: 1, verdict: policy.Skip, code: "killed", written: policy.Answer},
-	{name: "dismissed", make: func(f *policy.Facts) { f.Intent = run.Dismissed }, field: "intent",
-		rule: 1, verdict: policy.Skip, code: "dismissed", written: policy.Answer},
+	{name: "dismissed", make: func(f *policy.Facts) { f.Intent, f.By, f.Said = run.Dismissed, "ana", "known" }, field: "intent",
+		rule: 1, verdict: policy.Skip, code: "dismissed", written: policy.Answer, says: "ana dismissed this failure. They noted: known"},
 	{name: "restarted by hand", make: func(f *policy.Facts) { f.Intent = run.Relaunched }, field: "intent",
 		rule: 1, verdict: policy.Skip, code: "manual_relaunch", written: policy.Answer},
 	{name: "a person was asked", make: func(f *policy.Facts) { f.Intent = run.Asked }, field: "intent",
@@ -71,6 +71,8 @@ var rows = []row{
 
 	{name: "on the never list", make: signed(classify.Never, classify.NoFamily, classify.RateLimit), field: "signature",
 		rule: 3, verdict: policy.LeaveAlone, code: "rate_limit", written: policy.Answer, says: "rate limit"},
+	{name: "its runner was killed", make: func(f *policy.Facts) { f.Lost = true }, field: "lost",
+		rule: 4, verdict: policy.LeaveAlone, code: "runner_lost", written: policy.Answer, loud: true, says: "not begun its work"},
 	{name: "no family", make: signed(classify.Unknown, classify.NoFamily, "managed_bug"), field: "signature",
 		rule: 4, verdict: policy.LeaveAlone, code: "no_update_signature", written: policy.Answer},
 	{name: "ambiguous", make: signed(classify.Unknown, classify.TornImport, "mixed_exception_group"), field: "signature",

@@ -52,6 +52,9 @@ func twin(f policy.Facts, l policy.Limits) (out policy.Decision) {
 			return no
 		},
 		4: func() answer {
+			if f.Lost {
+				return yes(policy.LeaveAlone, "runner_lost")
+			}
 			judged := f.Signature.Disposition == classify.Skew || f.Signature.Disposition == classify.Annotate
 			if !judged && (f.Signature.Family == "" || f.Signature.Family == classify.NoFamily) {
 				return yes(policy.LeaveAlone, "no_update_signature")
@@ -174,7 +177,7 @@ func twin(f policy.Facts, l policy.Limits) (out policy.Decision) {
 	switch out.Verdict {
 	case policy.Skip, policy.Defer, policy.Relaunch:
 	case policy.LeaveAlone:
-		out.Loud = f.Silenced
+		out.Loud = f.Silenced || out.Code == "runner_lost"
 	default:
 		out.Loud = true
 	}
@@ -189,6 +192,7 @@ func drawFacts() *rapid.Generator[policy.Facts] {
 			Superseded:  rapid.SampledFrom([]string{"", "", "", "", "r2"}).Draw(t, "superseded"),
 			Replacement: rapid.IntRange(0, 6).Draw(t, "replacement") == 0,
 			Phase:       rapid.SampledFrom(append(run.All[:], run.Booting, run.Waiting, run.Preparing, run.UnknownPhase, "", "odd")).Draw(t, "phase"),
+			Lost:        rapid.IntRange(0, 6).Draw(t, "lost") == 0,
 			Silenced:    rapid.Bool().Draw(t, "silenced"),
 			Age:         time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * maxDefer / 2,
 			Held:        time.Duration(rapid.IntRange(0, 1).Draw(t, "held")) * time.Hour,
@@ -287,7 +291,7 @@ func TestNothingIsRelaunchedWithoutProof(t *testing.T) {
 		}
 		var missing []string
 		for what, ok := range map[string]bool{
-			"nobody's intent": f.Intent == "" || f.Intent == "odd", "the name": f.Superseded == "", "a first run": !f.Replacement,
+			"nobody's intent": f.Intent == "" || f.Intent == "odd", "the name": f.Superseded == "", "a first run": !f.Replacement, "a word of its end": !f.Lost,
 			"a family": f.Signature.Disposition == classify.Skew, "a phase before work": f.Phase.BeforeWork(),
 			"rest": f.Quiet != nil && f.Quiet.Quiet, "a witness": f.Witnesses != nil && f.Witnesses.Holds(),
 			"a healthy probe":    f.Probe != nil && f.Probe.Result != nil && f.Probe.Result.Outcome == probe.Healthy,
