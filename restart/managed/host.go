@@ -107,7 +107,10 @@ func (s Spec) validate() error {
 }
 
 // errMoved means that the name went from one dead run to another between a look and the start.
-var errMoved = errors.New("the name has changed hands")
+var errMoved = errors.New("the name keeps changing hands")
+
+// moves bounds how often a start looks again. Each time somebody else took the name and died within a moment.
+const moves = 10
 
 // register creates the run of a spec and takes its name from whoever is dead. The run that had it before is on record
 // with the new one, in the same step, so that it can be followed whatever happens next.
@@ -127,9 +130,12 @@ func (h *Host) register(ctx context.Context, spec Spec, p Person) (run.Run, erro
 	}
 	r.Boot = h.identities(ctx, spec.Roots)
 	var before *run.Run
-	for moved := true; moved; {
-		r.After = ""
-		if last, err := h.cfg.Stores.Runs.Holder(ctx, r.Project, r.Name); err == nil && !endedWell(last) {
+	for try := 0; try == 0 || errors.Is(err, errMoved) && try < moves; try++ {
+		var last run.Run
+		if last, err = h.cfg.Stores.Runs.Holder(ctx, r.Project, r.Name); err != nil && !errors.Is(err, run.ErrNotFound) {
+			break
+		}
+		if r.After = ""; err == nil && !endedWell(last) {
 			r.After = last.ID
 		}
 		err = h.cfg.Stores.Runs.Start(ctx, r, func(holder *run.Run) error {
@@ -137,12 +143,11 @@ func (h *Host) register(ctx context.Context, spec Spec, p Person) (run.Run, erro
 			if err := h.free(holder); err != nil {
 				return err
 			}
-			if after := r.After; holder != nil && !endedWell(*holder) && holder.ID != after {
+			if holder != nil && !endedWell(*holder) && holder.ID != r.After {
 				return errMoved
 			}
 			return nil
 		})
-		moved = errors.Is(err, errMoved) && ctx.Err() == nil
 	}
 	if err != nil {
 		return run.Run{}, fmt.Errorf("start %s/%s: %w", spec.Project, spec.Name, err)
