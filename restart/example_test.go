@@ -4,7 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
+	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/restart"
 )
 
@@ -91,4 +95,32 @@ func ExampleNew() {
 	_, err := restart.New(restart.Config{Stores: restart.Stores{}, Settings: restart.Settings{Lease: -1}})
 	fmt.Println(err != nil)
 	// Output: true
+}
+
+// A host lets two replacements run at once and keeps one project back for ten minutes.
+func ExampleNewQuota() {
+	quota, err := restart.NewQuota(restart.QuotaConfig{
+		Capacity: 2,
+		Holds:    []restart.Hold{{Project: "shop", Until: time.Date(2026, 5, 4, 12, 10, 0, 0, time.UTC), Why: "the database is migrated"}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// The healer asks; restart.Config.Admission is where it is told whom.
+	ask := func(project string, busy ...ledger.Key) {
+		p := quota.Admit(context.Background(), restart.Order{Key: ledger.Key{Project: project, Lineage: "r1"},
+			Dead: run.Run{Project: project, Name: "agent"}}, restart.Load{Now: stamp.Wall(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC), 0), Busy: busy})
+		fmt.Printf("%v %q %q\n", p.Admitted(), p.Code, p.Text)
+	}
+	ask("shop")
+	ask("acme", ledger.Key{Project: "acme", Lineage: "r2"})
+	ask("acme", ledger.Key{Project: "acme", Lineage: "r2"}, ledger.Key{Project: "acme", Lineage: "r3"})
+	quota.Lift("shop", "")
+	ask("shop")
+	// Output:
+	// false "on_hold" "project shop is on hold until 2026-05-04T12:10:00Z: the database is migrated."
+	// true "" ""
+	// false "at_capacity" "2 replacements are under way, and no more than 2 may be at once."
+	// true "" ""
 }

@@ -85,10 +85,7 @@ func (p *pass) advance(ctx context.Context, d *death) error {
 		case policy.NeedWitnesses:
 			err = p.witnesses(ctx, d)
 		case policy.NeedPreflight:
-			pre := p.h.cfg.Launcher.Preflight(ctx, Order{Key: d.run.Key(), Dead: d.run})
-			if s := SupervisedPreflight(d.run); s.Code != "" {
-				pre = s
-			}
+			pre := p.preflight(ctx, d)
 			d.facts.Preflight = &pre
 		default:
 			return nil
@@ -113,6 +110,9 @@ func (p *pass) finish(ctx context.Context, d *death) error {
 	case policy.Defer, policy.Pause:
 		if q := d.facts.Quiet; q != nil && !q.Quiet {
 			p.due(q.Until)
+		}
+		if pre := d.facts.Preflight; pre != nil {
+			p.due(pre.Until)
 		}
 		if d.rec.State == ledger.Deferred {
 			if d.rec.Reason == d.decision.Code {

@@ -82,6 +82,7 @@ type pass struct {
 	full      bool            // the box has more than one look may read
 	unread    []notify.UnreadableFacts
 	deaths    []*death
+	admitted  []ledger.Key                   // lineages that the host's admission let pass
 	seenRoots map[string]witness.Observation // by root place
 	rows      []journal.Row
 	read      bool // rows were read

@@ -163,8 +163,11 @@ func late(f Facts) Decision {
 	if f.Preflight == nil {
 		return Decision{Need: NeedPreflight}
 	}
-	if p := *f.Preflight; p.Code != "" {
+	if p := *f.Preflight; !p.Admitted() {
 		d := Decision{Verdict: Defer, Rule: 12, Code: p.Code, Written: Record, Text: p.Text}
+		if d.Code == "" {
+			d.Code = LaunchRefused // a refusal that lost its code must not pass for a yes
+		}
 		if p.ForGood {
 			d.Verdict, d.Loud = Decline, true
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/ledger/storm"
 	"github.com/mulligan-dev/mulligan/probe"
 	"github.com/mulligan-dev/mulligan/witness"
@@ -58,14 +59,21 @@ type Probe struct {
 	Pending string
 }
 
-// Preflight is the launcher's word before anything is spent. The zero value is a yes.
+// Preflight is the word of the launcher, or of the host's admission, before anything is spent. The zero value is a yes;
+// anything else is a refusal, for now or for good.
 type Preflight struct {
-	// Code is the refusal's stable code, empty for none.
+	// Code is the refusal's stable code. A refusal without one is recorded as launch_refused.
 	Code string
+	// Text is one plain sentence for people.
 	Text string
 	// ForGood is set when asking again cannot help.
 	ForGood bool
+	// Until is when asking again may help, for a refusal for now; zero when nobody knows.
+	Until stamp.Time
 }
+
+// Admitted reports whether p is a yes.
+func (p Preflight) Admitted() bool { return p == Preflight{} }
 
 // Slot is the breaker's answer: Tripped is nil when the slot was given.
 type Slot struct {

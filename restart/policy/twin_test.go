@@ -134,12 +134,17 @@ func twin(f policy.Facts, l policy.Limits) (out policy.Decision) {
 			switch {
 			case f.Preflight == nil:
 				return need(policy.NeedPreflight)
-			case f.Preflight.Code == "":
+			case *f.Preflight == (policy.Preflight{}):
 				return no
-			case f.Preflight.ForGood:
-				return yes(policy.Decline, f.Preflight.Code)
 			}
-			return yes(policy.Defer, f.Preflight.Code)
+			code := f.Preflight.Code
+			if code == "" {
+				code = "launch_refused"
+			}
+			if f.Preflight.ForGood {
+				return yes(policy.Decline, code)
+			}
+			return yes(policy.Defer, code)
 		},
 		13: func() answer {
 			if f.Slot == nil {
@@ -295,7 +300,7 @@ func TestNothingIsRelaunchedWithoutProof(t *testing.T) {
 			"a family": f.Signature.Disposition == classify.Skew, "a phase before work": f.Phase.BeforeWork(),
 			"rest": f.Quiet != nil && f.Quiet.Quiet, "a witness": f.Witnesses != nil && f.Witnesses.Holds(),
 			"a healthy probe":    f.Probe != nil && f.Probe.Result != nil && f.Probe.Result.Outcome == probe.Healthy,
-			"the launcher's yes": f.Preflight != nil && f.Preflight.Code == "", "a slot": f.Slot != nil && f.Slot.Tripped == nil,
+			"the launcher's yes": f.Preflight != nil && *f.Preflight == policy.Preflight{}, "a slot": f.Slot != nil && f.Slot.Tripped == nil,
 		} {
 			if !ok {
 				missing = append(missing, what)
