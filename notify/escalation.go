@@ -1,6 +1,8 @@
 package notify
 
 import (
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -58,6 +60,35 @@ func AnswerRow(f AnswerFacts) Row {
 	row.Tone = Dim
 	if f.Loud {
 		row.Tone, row.Toast, row.Loud = Red, true, true
+	}
+	return row
+}
+
+// RunOf is whose row a key of [AnswerRow] with this reason names; ok is false for any other key.
+func RunOf(key, reason string) (run string, ok bool) {
+	run, ok = strings.CutPrefix(key, "run:")
+	if !ok {
+		return "", false
+	}
+	if run, ok = strings.CutSuffix(run, ":"+part(reason)); !ok {
+		return "", false
+	}
+	return strings.NewReplacer("%2F", "/", "%3A", ":", "%25", "%").Replace(run), true
+}
+
+// Outcome is the last form of a row that showed a failure while it waited: the same key as [AnswerRow] made for shown,
+// the reason under which it waited, and now what became of it. It is dim and makes no noise: whatever is loud about the
+// outcome has a row of its own.
+func Outcome(shown string, f EscalationFacts) Row {
+	was := f
+	was.Reason = shown
+	row := personal(AnswerRow(AnswerFacts{EscalationFacts: was}).Key, f)
+	row.Tone = Dim
+	// What was said while it waited must not stand below the outcome.
+	for _, n := range []Note{{"why", Reason(f.Reason).Text}, {"next", "Nothing is left to do here."}} {
+		if n.Text != "" && !slices.ContainsFunc(row.Notes, func(o Note) bool { return o.ID == n.ID }) {
+			row.Notes = append(row.Notes, n)
+		}
 	}
 	return row
 }
@@ -153,6 +184,9 @@ func GoOn(reason, program, target, workspace string) string {
 	// A person or another program has it in hand.
 	case "supervised", "asked", "manual_relaunch", "superseded", "dismissed":
 		return ""
+	// It runs again, or is about to.
+	case "relaunch", "replacement_ok", "waiting":
+		return ""
 	case "disabled":
 		return "To let it be decided, set enabled: true in the config."
 	case "paused", "by_hand", "storm_paused", "storm_episode", "storm_window", "storm_loop":
@@ -174,6 +208,28 @@ type PauseFacts struct {
 	Program string
 }
 
+// pauseKey is the key of a pause's row, with its beginning.
+const (
+	pauseKey  = "state:pause:"
+	pauseTime = "20060102T150405.000000000"
+)
+
+// PauseOf is when the pause began whose row has this key; ok is false for any other key.
+func PauseOf(key string) (since time.Time, ok bool) {
+	at, ok := strings.CutPrefix(key, pauseKey)
+	if !ok {
+		return since, false
+	}
+	since, err := time.Parse(pauseTime, at)
+	return since, err == nil
+}
+
+// ResumedRow is the last form of a pause's row: the same key, and that it is over.
+func ResumedRow(since, at time.Time) Row {
+	return Row{Key: pauseKey + since.UTC().Format(pauseTime), Kind: KindPause, Tone: Dim, Title: "Restarts are allowed again", At: at,
+		Notes: []Note{{ID: "next", Text: "Nothing is left to do here."}}}
+}
+
 // PauseRow tells once that nothing is started any more, and how to go on.
 func PauseRow(f PauseFacts) Row {
 	info := Reason(f.Reason)
@@ -186,7 +242,7 @@ func PauseRow(f PauseFacts) Row {
 		title = firstCalm(title+": "+lowerFirst(info.Title), title)
 	}
 	row := Row{
-		Key: "state:pause:" + f.Since.UTC().Format("20060102T150405.000000000"), Kind: KindPause,
+		Key: pauseKey + f.Since.UTC().Format(pauseTime), Kind: KindPause,
 		Tone: Red, Toast: true, Loud: true, Title: title, At: f.Since, Episode: f.Episode,
 	}
 	for _, n := range []Note{{"reason", info.Text}, {"why", f.Note}} {

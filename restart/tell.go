@@ -28,9 +28,7 @@ func (p *pass) tell(ctx context.Context) error {
 		if rec.Episode != "" && (touched || rowDue(rec)) {
 			episodes[rec.Episode] = true
 		}
-		if age, _ := p.age(rec.First); rec.State == ledger.Deferred && age >= p.h.set.Resurface {
-			errs = append(errs, p.resurface(ctx, rec))
-		}
+		errs = append(errs, p.waiting(ctx, rec))
 		if kind := loud(rec); kind != "" {
 			if _, told := rec.Told[kind]; !told {
 				errs = append(errs, p.escalate(ctx, rec, kind))
@@ -40,7 +38,7 @@ func (p *pass) tell(ctx context.Context) error {
 	for id := range episodes {
 		errs = append(errs, p.tellEpisode(ctx, id))
 	}
-	errs = append(errs, p.tellUnreadable(ctx), p.tellPause(ctx))
+	errs = append(errs, p.tellUnreadable(ctx), p.tellPause(ctx), p.overdue(ctx))
 	return errors.Join(errs...)
 }
 
@@ -65,31 +63,10 @@ func rowDue(r ledger.Record) bool {
 	return putBack(r) && !told
 }
 
-// kindWaiting marks a deferral that was shown because it takes long.
-const kindWaiting = "waiting"
-
-// resurface shows, once and without noise, a run that has waited for long: nobody should wonder where it is.
-func (p *pass) resurface(ctx context.Context, rec ledger.Record) error {
-	if _, told := rec.Told[kindWaiting]; told {
-		return nil
-	}
-	d := rec.Facts.Death
-	row := notify.AnswerRow(notify.AnswerFacts{EscalationFacts: notify.EscalationFacts{Project: rec.Project, Lineage: rec.Lineage,
-		Run: d.Run, Name: d.Name, Reason: rec.Reason, Note: rec.Note, At: rec.Changed().Wall, Workspace: d.Workspace}})
-	if err := p.deliver(ctx, row); err != nil {
-		return err
-	}
-	return p.markTold(ctx, rec.Key, kindWaiting)
-}
-
 func (p *pass) escalate(ctx context.Context, rec ledger.Record, kind string) error {
-	d := rec.Facts.Death
-	row := notify.Escalation(notify.EscalationFacts{
-		Project: rec.Project, Lineage: rec.Lineage, Run: d.Run, Name: d.Name, Reason: rec.Reason, Note: rec.Note,
-		At: rec.Changed().Wall, Workspace: d.Workspace, Exception: rec.Facts.Signature.Exception,
-		Message: rec.Facts.Signature.Message, Episode: rec.Episode,
-	})
-	if err := p.deliver(ctx, row); err != nil {
+	f := facts(rec)
+	f.Exception, f.Message, f.Episode = rec.Facts.Signature.Exception, rec.Facts.Signature.Message, rec.Episode
+	if err := p.deliver(ctx, notify.Escalation(f)); err != nil {
 		return err
 	}
 	return p.markTold(ctx, rec.Key, kind)
@@ -207,70 +184,6 @@ func (p *pass) retell(ctx context.Context) error {
 		errs = append(errs, p.tellAnswer(ctx, a))
 	}
 	return errors.Join(errs...)
-}
-
-// tellPause tells once that nothing is launched any more.
-func (p *pass) tellPause(ctx context.Context) error {
-	if p.result.Held == policy.StateUnreadable {
-		return nil
-	}
-	st, err := p.h.cfg.Stores.Storm.State(ctx)
-	if err != nil || st.Paused == nil {
-		return err
-	}
-	row := notify.PauseRow(notify.PauseFacts{Since: st.Paused.Since.Wall, Reason: st.Paused.Reason, Note: st.Paused.Note})
-	if _, told := st.Told[row.Key]; told {
-		return nil
-	}
-	if err := p.deliver(ctx, row); err != nil {
-		return err
-	}
-	return p.markState(ctx, row.Key)
-}
-
-// showHeld shows, once each, the failures that arrive while the healer is paused, disabled or blind. Their doorbells stay. The
-// end of a replacement is no such failure: it is settled as ever.
-func (p *pass) showHeld(ctx context.Context, bells []*ring, held string) error {
-	var errs []error
-	for _, it := range bells {
-		d, err := p.load(ctx, it)
-		if err != nil {
-			p.failed(it.note.Run, err)
-			p.unloaded(it, err)
-			continue
-		}
-		switch {
-		case d == nil || !p.scope.holds(d.run):
-		case d.run.Intent != nil && d.run.Launch == "":
-			// What a person ended or takes care of is no failure to show; it is answered after the pause.
-		case d.run.Launch != "":
-			p.deaths = append(p.deaths, d)
-			p.early(ctx, d)
-			p.report(d)
-		default:
-			errs = append(errs, p.showOne(ctx, d, held))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (p *pass) showOne(ctx context.Context, d *death, held string) error {
-	r := d.run
-	d.decision = policy.Decision{Verdict: policy.Defer, Code: held, Text: notify.Reason(held).Text}
-	p.report(d)
-	row := notify.AnswerRow(notify.AnswerFacts{Loud: true, EscalationFacts: notify.EscalationFacts{Project: r.Project,
-		Lineage: r.Lineage, Run: r.ID, Name: r.Name, Reason: held, At: d.note.At.Wall, Workspace: first(r.Workspaces)}})
-	if _, told := p.state.Told[row.Key]; told || p.h.shown[row.Key] {
-		return nil
-	}
-	if err := p.deliver(ctx, row); err != nil {
-		return err
-	}
-	if held == policy.StateUnreadable {
-		p.h.shown[row.Key] = true // there is nowhere else to remember it
-		return nil
-	}
-	return p.markState(ctx, row.Key)
 }
 
 // deliver hands a row to every notifier; all of them must take it for it to count as told.
