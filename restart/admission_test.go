@@ -162,7 +162,7 @@ func TestQuotaHold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		s, err := newSim(dir, restart.Settings{Quiescence: -1, Tick: 24 * time.Hour})
+		s, err := newSim(dir, restart.Settings{Quiescence: -1, Tick: 24 * time.Hour, Resurface: 24 * time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package restart
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/mulligan-dev/mulligan/classify"
@@ -35,6 +36,16 @@ func roots(rs []witness.Root) []classify.Root {
 	out := make([]classify.Root, len(rs))
 	for i, r := range rs {
 		out[i] = r.Root
+		if len(r.Declared) == 0 {
+			continue
+		}
+		// Runtimes print a file as it was asked for, through the link, or as it was resolved, in either release.
+		out[i].Dirs = slices.Concat(r.Dirs, r.Declared)
+		for _, d := range r.Declared {
+			if now, err := filepath.EvalSymlinks(d); err == nil && !slices.Contains(out[i].Dirs, now) {
+				out[i].Dirs = append(out[i].Dirs, now)
+			}
+		}
 	}
 	return out
 }

@@ -276,7 +276,7 @@ func (p *pass) episode(d *death) string {
 	}
 	for _, r := range d.run.Roots {
 		if r.Name == name {
-			c.Root = r
+			c.Root = r.Live() // the victims of one switch of a release booted from different folders
 			o, _ := p.looked(r)
 			c.Quiet = o.Identity.Key()
 		}

@@ -21,6 +21,23 @@ type Root struct {
 	Package string `json:"package,omitempty"`
 	// Runtime selects the prober: "python", or a host's own. Empty: no prober.
 	Runtime string `json:"runtime,omitempty"`
+	// Declared are the folders as they were declared, in the order of Dirs, where a symlink leads to one of them; empty
+	// otherwise. Dirs, resolved at boot, are the code that the process began with. What the root holds is read through
+	// Declared, so that a release that is put in place by switching a link is seen as the update that it is.
+	Declared []string `json:"declared,omitempty"`
+}
+
+// Live is the root as a [Source] reads it: through the declared folders, wherever they lead now.
+func (r Root) Live() Root {
+	if len(r.Declared) > 0 {
+		r.Dirs, r.Declared = r.Declared, nil
+	}
+	return r
+}
+
+// everywhere are all the paths under which the root's folders are known.
+func everywhere(dirs, declared []string) []string {
+	return append(append(make([]string, 0, len(dirs)+len(declared)), dirs...), declared...)
 }
 
 // Place says where the root is, independent of its name: two declarations with one place are the same tree.

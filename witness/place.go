@@ -14,14 +14,16 @@ func (r Root) SameTree(j journal.Root) bool {
 	if r.Kind != j.Kind {
 		return false
 	}
+	// A release that was switched in between has another folder and the same declared path.
+	mine, other := everywhere(r.Dirs, r.Declared), everywhere(j.Dirs, j.Declared)
 	if r.Package != "" || j.Package != "" {
 		if normalPackage(r.Package) != normalPackage(j.Package) {
 			return false
 		}
 		// The same distribution in another environment is another tree; without folders the package is all there is.
-		return len(r.Dirs) == 0 || len(j.Dirs) == 0 || nested(r.Dirs, j.Dirs)
+		return len(r.Dirs) == 0 || len(j.Dirs) == 0 || nested(mine, other)
 	}
-	return nested(r.Dirs, j.Dirs)
+	return nested(mine, other)
 }
 
 // nested reports that a folder of one list is, contains or lies in a folder of the other.

@@ -54,7 +54,7 @@ func (s *shared) parseRoot(flag string) (witness.Root, error) {
 	if dir == "/" {
 		return witness.Root{}, fmt.Errorf("%q is the whole file system, want a folder below it", parts[0])
 	}
-	r := witness.Root{Root: classify.Root{Name: name, Dirs: []string{dir}}}
+	r := witness.Root{Root: classify.Root{Name: name, Dirs: []string{dir}}, Declared: config.Declared(base, parts[:1], []string{dir})}
 	for _, p := range parts[1:] {
 		if err := setRoot(&r, p, s.env.Config); err != nil {
 			return r, err

@@ -149,7 +149,7 @@ agent_auto_restart:
 		StormPerEpisode: 3, StormPer30m: 4, Project: "acme", Workspaces: []string{in("work/later"), in("real")},
 		Roots: []witness.Root{
 			{Root: classify.Root{Name: "lib", Dirs: []string{in("lib/acme")}, Modules: []string{"acme"}, ThirdParty: true}, Kind: "git", Runtime: "python"},
-			{Root: classify.Root{Name: "linked", Dirs: []string{in("real")}, Bindings: []string{"acme_core"}}, Kind: "folder"},
+			{Root: classify.Root{Name: "linked", Dirs: []string{in("real")}, Bindings: []string{"acme_core"}}, Kind: "folder", Declared: []string{in("link")}},
 			{Root: classify.Root{Name: "pkg", Dirs: []string{in("site")}, Modules: []string{"acme_tools"}}, Kind: "pypackage", Package: "acme-tools"},
 		},
 		Notifiers: []Notifier{{Kind: Log}, {Kind: Inbox, Dir: in("inbox")}},

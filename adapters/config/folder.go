@@ -44,6 +44,26 @@ func Folder(base, dir string) (string, error) {
 	return real, nil
 }
 
+// Declared are folders as they were declared, absolute and unresolved, where one of them is not the same as what
+// Folder found for it: a symlink leads there. Otherwise there are none. dirs and found are in the same order.
+func Declared(base string, dirs, found []string) []string {
+	if len(dirs) != len(found) {
+		return nil // one of them was a mistake, which is reported
+	}
+	out, linked := make([]string, len(dirs)), false
+	for i, d := range dirs {
+		abs, err := absolute(base, d)
+		if err != nil {
+			return nil
+		}
+		out[i], linked = abs, linked || abs != found[i]
+	}
+	if !linked {
+		return nil
+	}
+	return out
+}
+
 // future is Folder for one that may be made later: what exists of it is resolved.
 func future(base, dir string) (string, error) {
 	abs, err := absolute(base, dir)

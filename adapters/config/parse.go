@@ -194,7 +194,12 @@ func (p *parser) root(n *yaml.Node, key string) witness.Root {
 		case "kind":
 			p.choice(&r.Kind, kv.value, at, p.options.kinds())
 		case "dirs":
-			r.Dirs = p.folders(kv.value, at, 1, p.folder)
+			var declared []string
+			r.Dirs = p.folders(kv.value, at, 1, func(base, dir string) (string, error) {
+				declared = append(declared, dir)
+				return p.folder(base, dir)
+			})
+			r.Declared = Declared(p.base, declared, r.Dirs)
 		case "modules":
 			r.Modules = p.texts(kv.value, at)
 		case "bindings":

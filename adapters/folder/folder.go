@@ -114,6 +114,7 @@ func (s *Source) read(ctx context.Context, r witness.Root) (*manifest, error) {
 	if len(r.Dirs) == 0 {
 		return nil, errors.New("the root has no folder")
 	}
+	r = r.Live()
 	m := &manifest{digest: sha256.New(), most: s.cfg.MaxFiles}
 	for i, dir := range r.Dirs {
 		real, err := filepath.EvalSymlinks(dir)
@@ -205,14 +206,16 @@ func (m *manifest) add(name, rel string, index int, fi fs.FileInfo) {
 // link adds a folder that is reached through a link.
 func (m *manifest) link(dir, real string) {
 	fmt.Fprintf(m.digest, "link\x00%s\x00", real)
-	if fi, err := os.Lstat(dir); err == nil {
-		m.take(fi)
-	}
+	m.since(codetree.LinkChange(dir))
 }
 
 func (m *manifest) take(fi fs.FileInfo) {
 	// Not the modification time: an unpacked archive may carry one of the future, and would never be at rest.
-	if at := codetree.ChangeTime(fi); at.After(m.newest) {
+	m.since(codetree.ChangeTime(fi))
+}
+
+func (m *manifest) since(at time.Time) {
+	if at.After(m.newest) {
 		m.newest = at
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/mulligan-dev/mulligan/internal/codetree"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
@@ -34,7 +33,7 @@ func (g *repo) lastChange(r witness.Root, look status) (stamp.Time, error) {
 			return stamp.Time{}, fmt.Errorf("root %s: %w: %s (%s)", r.Name, witness.ErrChanging, b.what, at)
 		}
 	}
-	var newest time.Time
+	newest := g.linked // a release switched by a link changes nothing in the repositories
 	take := func(name string) bool {
 		fi, err := os.Lstat(name)
 		if err != nil {

@@ -28,6 +28,9 @@ func (s *Source) At(ctx context.Context, r witness.Root, t stamp.Time) (string, 
 	if err != nil {
 		return "", stamp.Window{}, false, fmt.Errorf("read the history of root %s: %w", r.Name, err)
 	}
+	if g.linked.After(t.Wall) {
+		return "", stamp.Window{}, false, nil // the link led elsewhere then: this repository's past is not the root's
+	}
 	text, err := tail(filepath.Join(g.gitDir, "logs", "HEAD"), maxReflog)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", stamp.Window{}, false, nil // reflogs are switched off, or kept in another format

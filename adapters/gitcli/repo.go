@@ -7,18 +7,21 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"github.com/mulligan-dev/mulligan/internal/codetree"
 	"github.com/mulligan-dev/mulligan/witness"
 )
 
 // repo is where a root's repository lies. It is found by looking at files, not by asking git: that would be a process
 // for every question.
 type repo struct {
-	top    string   // the working tree's top folder
-	gitDir string   // of this working tree: HEAD, index, logs/HEAD
-	common string   // shared by all working trees: refs, packed-refs
-	dirs   []string // the root's folders relative to top, with slashes, "." for top itself
-	real   []string // the root's folders with symbolic links resolved
+	top    string    // the working tree's top folder
+	gitDir string    // of this working tree: HEAD, index, logs/HEAD
+	common string    // shared by all working trees: refs, packed-refs
+	dirs   []string  // the root's folders relative to top, with slashes, "." for top itself
+	real   []string  // the root's folders with symbolic links resolved
+	linked time.Time // when a symbolic link on the way to one of them last changed, zero without one
 }
 
 // open finds the repository of a root. Its errors are reasons for people.
@@ -28,7 +31,10 @@ func open(r witness.Root) (*repo, error) {
 	}
 	g := &repo{}
 	// A root may have several folders, but one identity: they must share a HEAD.
-	for _, d := range r.Dirs {
+	for _, d := range r.Live().Dirs {
+		if at := codetree.LinkChange(d); at.After(g.linked) {
+			g.linked = at
+		}
 		real, err := filepath.EvalSymlinks(d)
 		if err != nil {
 			if errors.Is(err, fs.ErrNotExist) {

@@ -48,7 +48,7 @@ func find(r witness.Root) (*dist, error) {
 	var half string
 	// A folder with half a distribution does not end the search: another may have all of it, as the interpreter would
 	// find.
-	for _, site := range r.Dirs {
+	for _, site := range r.Live().Dirs {
 		d, why, err := findIn(site, r.Package)
 		if err != nil || d != nil {
 			return d, err
@@ -224,7 +224,7 @@ func (d *dist) compare(r witness.Root, listed, hash, size string) (witness.File,
 	if path.IsAbs(listed) {
 		name = filepath.FromSlash(listed)
 	}
-	rel, err := filepath.Rel(r.Dirs[0], name)
+	rel, err := filepath.Rel(r.Live().Dirs[0], name)
 	if err != nil {
 		return witness.File{}, false, fmt.Errorf("listed file %s lies outside every folder: %w", listed, err)
 	}

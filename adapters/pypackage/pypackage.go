@@ -96,10 +96,24 @@ func (s *Source) Observe(ctx context.Context, r witness.Root) (witness.Observati
 			NoSignal: fmt.Errorf("read the last change of package %s: %w", r.Package, err),
 		}, nil
 	}
+	changed := d.lastChange(r, dirty)
+	if at := linked(r); at.After(changed) {
+		changed = at
+	}
 	return witness.Observation{
 		Identity: witness.Identity{Root: r.Name, Kind: r.Kind, At: at, Revision: d.revision(), Dirty: dirty, Bindings: codetree.Bindings(r)},
-		Changed:  stamp.Wall(d.lastChange(r, dirty), 0),
+		Changed:  stamp.Wall(changed, 0),
 	}, nil
+}
+
+// linked is when a symbolic link on the way to the root's folders last changed, zero without one.
+func linked(r witness.Root) (at time.Time) {
+	for _, d := range r.Live().Dirs {
+		if t := codetree.LinkChange(d); t.After(at) {
+			at = t
+		}
+	}
+	return at
 }
 
 // InForce implements [witness.Dated]. The moment is the earliest change time in the dist-info folder: all of it was
@@ -117,6 +131,9 @@ func (s *Source) InForce(ctx context.Context, r witness.Root) (witness.Identity,
 	since, err := d.since()
 	if err != nil {
 		return id, stamp.Time{}, nil
+	}
+	if at := linked(r); at.After(since) {
+		since = at // an environment switched by a link is in force since the switch
 	}
 	return id, stamp.Wall(since, 0), nil
 }
@@ -161,7 +178,7 @@ func (d *dist) lastChange(r witness.Root, dirty []witness.File) time.Time {
 	}
 	// Of a file that is gone the nearest folder that is left tells: it changed with the deletion.
 	for _, f := range dirty {
-		name := filepath.Join(r.Dirs[0], filepath.FromSlash(f.Path))
+		name := filepath.Join(r.Live().Dirs[0], filepath.FromSlash(f.Path))
 		for !take(name) && name != filepath.Dir(name) {
 			name = filepath.Dir(name)
 		}

@@ -80,6 +80,7 @@ func Bindings(r witness.Root) []witness.Binding {
 var libraries = []string{".so", ".dylib", ".pyd", ".dll", ".node"}
 
 func bindingFiles(r witness.Root, declared string) []string {
+	r = r.Live()
 	if filepath.IsAbs(declared) {
 		return glob(declared)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mulligan-dev/mulligan/adapters/files"
+	"github.com/mulligan-dev/mulligan/adapters/folder"
 	"github.com/mulligan-dev/mulligan/adapters/gitcli"
 	"github.com/mulligan-dev/mulligan/adapters/process"
 	"github.com/mulligan-dev/mulligan/classify"
@@ -114,7 +115,11 @@ func wire(ctx context.Context, dir string, o options) (*parts, error) {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
-	p := &parts{home: home, sources: map[string]witness.Source{gitcli.Kind: git}, prober: &countingProber{Prober: prober}}
+	plain, err := folder.New(folder.Config{Now: o.now})
+	if err != nil {
+		return nil, err
+	}
+	p := &parts{home: home, sources: map[string]witness.Source{gitcli.Kind: git, folder.Kind: plain}, prober: &countingProber{Prober: prober}}
 	stores := home.Stores()
 	programs := o.programs
 	if programs == nil {

@@ -55,7 +55,7 @@ func CloseOrphans(ctx context.Context, o Orphans, rows []journal.Row) ([]journal
 		}
 		roots := make([]witness.Root, len(r.Roots))
 		for j, rr := range r.Roots {
-			roots[j] = witness.Root{Root: classify.Root{Name: rr.Name, Dirs: rr.Dirs, Modules: rr.Modules, Bindings: rr.Bindings}, Kind: rr.Kind, Package: rr.Package}
+			roots[j] = witness.Root{Root: classify.Root{Name: rr.Name, Dirs: rr.Dirs, Modules: rr.Modules, Bindings: rr.Bindings}, Kind: rr.Kind, Package: rr.Package, Declared: rr.Declared}
 		}
 		r.Exit, r.ClosedBy = -1, o.By
 		r = settle(ctx, o.Sources, r, roots, o.Now)

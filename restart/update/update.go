@@ -202,7 +202,7 @@ func (u *Updater) guard(ctx context.Context, roots []witness.Root, args []string
 }
 
 func rootRow(r witness.Root, before witness.Identity) journal.Root {
-	return journal.Root{Name: r.Name, Kind: r.Kind, Dirs: r.Dirs, Package: r.Package, Modules: r.Modules, Bindings: r.Bindings,
+	return journal.Root{Name: r.Name, Kind: r.Kind, Dirs: r.Dirs, Package: r.Package, Declared: r.Declared, Modules: r.Modules, Bindings: r.Bindings,
 		From: before.Key(), FromRevision: before.Revision}
 }
 

@@ -45,6 +45,8 @@ type Root struct {
 	Kind    string   `json:"kind"`
 	Dirs    []string `json:"dirs,omitempty"`
 	Package string   `json:"package,omitempty"`
+	// Declared are the folders as they were declared, where a symlink leads to one of them.
+	Declared []string `json:"declared,omitempty"`
 	// Modules and Bindings are as the root declares them, so that whoever closes the row reads the same identity.
 	Modules  []string `json:"modules,omitempty"`
 	Bindings []string `json:"bindings,omitempty"`
