@@ -57,6 +57,22 @@ type Newest interface {
 	Newest(ctx context.Context, n int) ([]Record, error)
 }
 
+// Working is an optional power of a Store: the records that still need work, without reading those at rest.
+type Working interface {
+	// Working yields every open record, every other one for which wants says so, and, as its error, every one that cannot
+	// be used, in no particular order. wants must depend on the record alone, and rule is a name for it: the store keeps
+	// the answers under that name, also between processes, and asks again only for records that were written since.
+	//
+	// A record that was put into the store from outside may be missing, for an hour at the most.
+	Working(ctx context.Context, rule string, wants func(Record) bool) iter.Seq2[Record, error]
+}
+
+// Untold is an optional power of Answers: the last entries that are loud and not told, without going through the others.
+type Untold interface {
+	// Untold yields what Answers would, less everything that nobody has to be told any more.
+	Untold(ctx context.Context) iter.Seq2[Answer, error]
+}
+
 // Answer is what was decided about a death that gets no record.
 type Answer struct {
 	Schema  int        `json:"schema"`

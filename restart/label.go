@@ -7,7 +7,6 @@ import (
 	"github.com/mulligan-dev/mulligan/episode"
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
-	"github.com/mulligan-dev/mulligan/restart/policy"
 )
 
 // label finds the episode of deaths that were declined before anybody looked at the tree (a person was involved, or
@@ -15,12 +14,7 @@ import (
 // quiet it waits, and when that takes too long the death stands for itself.
 func (p *pass) label(ctx context.Context) error {
 	for _, rec := range p.h.seen {
-		switch rec.Reason {
-		case policy.Handoff, policy.PhaseUnknown, policy.PostProvider:
-		default:
-			continue
-		}
-		if rec.State != ledger.Declined || rec.Episode != "" {
+		if !unlabelled(rec) {
 			continue
 		}
 		if err := p.labelOne(ctx, rec); err != nil {

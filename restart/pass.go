@@ -198,26 +198,6 @@ func (r *ring) join(it doorbell.Item) {
 	}
 }
 
-// readLedger reads every record; one that cannot be read is an outcome of its own and keeps its lineage.
-func (p *pass) readLedger(ctx context.Context) error {
-	seen := map[ledger.Key]ledger.Record{}
-	for rec, err := range p.h.cfg.Stores.Ledger.List(ctx) {
-		var damage *ledger.DamageError
-		switch {
-		case errors.As(err, &damage) && damage.Torn && p.canReclaim():
-			// A claim that a power cut tore before its claimer was told that it won: its doorbell takes it up again.
-		case errors.As(err, &damage):
-			p.result.Outcomes = append(p.result.Outcomes, Outcome{Project: damage.Key.Project, Lineage: damage.Key.Lineage, Error: err.Error()})
-		case err != nil:
-			return fmt.Errorf("read the ledger: %w", err)
-		default:
-			seen[rec.Key] = rec
-		}
-	}
-	p.h.seen = seen
-	return nil
-}
-
 // readState reads the pause and keeps track of times in which the healer is switched off.
 func (p *pass) readState(ctx context.Context) (held string, err error) {
 	p.state, err = p.h.cfg.Stores.Storm.State(ctx)

@@ -31,6 +31,9 @@ func (p *pass) tell(ctx context.Context) error {
 		errs = append(errs, p.waiting(ctx, rec))
 		if kind := loud(rec); kind != "" {
 			if _, told := rec.Told[kind]; !told {
+				if rec.Episode != "" {
+					episodes[rec.Episode] = true // a healer may have been killed between the decision and the report
+				}
 				errs = append(errs, p.escalate(ctx, rec, kind))
 			}
 		}
@@ -74,11 +77,9 @@ func (p *pass) escalate(ctx context.Context, rec ledger.Record, kind string) err
 
 // tellEpisode renders the episode's report, and its one row once anything was put back.
 func (p *pass) tellEpisode(ctx context.Context, id string) error {
-	var members []ledger.Record
-	for _, r := range p.h.seen {
-		if r.Episode == id {
-			members = append(members, r)
-		}
+	members, err := p.members(ctx, id)
+	if err != nil {
+		return err
 	}
 	ep := episode.Group(members)[0]
 	opts := report.Options{Now: p.now, MaxDefer: p.h.set.MaxDefer, Paused: p.result.Held != ""}
@@ -177,7 +178,11 @@ func (p *pass) tellAnswer(ctx context.Context, a ledger.Answer) error {
 // retell makes good the answers that were not acknowledged. A full pass does it; between full passes nothing is lost.
 func (p *pass) retell(ctx context.Context) error {
 	var errs []error
-	for a, err := range p.h.cfg.Stores.Answers.Answers(ctx) {
+	answers := p.h.cfg.Stores.Answers.Answers(ctx)
+	if u, ok := p.h.cfg.Stores.Answers.(ledger.Untold); ok {
+		answers = u.Untold(ctx)
+	}
+	for a, err := range answers {
 		if err != nil {
 			return errors.Join(append(errs, fmt.Errorf("read the answers: %w", err))...)
 		}

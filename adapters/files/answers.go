@@ -24,6 +24,7 @@ func newAnswers(h *Home) *answers {
 			bad = decode(b, &a, func() int { return a.Schema }, answerSchema)
 			return a, bad
 		},
+		wanted: func(a ledger.Answer) bool { return a.Loud && !a.Told },
 	}}
 }
 
@@ -43,7 +44,12 @@ func (s *answers) Answer(_ context.Context, run string) (ledger.Answer, bool, er
 
 // Answers implements ledger.Answers; what cannot be read comes last.
 func (s *answers) Answers(ctx context.Context) iter.Seq2[ledger.Answer, error] {
-	return each(ctx, &s.log)
+	return each(ctx, s.log.entries)
+}
+
+// Untold implements ledger.Untold.
+func (s *answers) Untold(ctx context.Context) iter.Seq2[ledger.Answer, error] {
+	return each(ctx, s.log.atHand)
 }
 
 // updates is updates.jsonl.
@@ -69,13 +75,13 @@ func (s *updates) Append(ctx context.Context, r journal.Row) error {
 
 // Rows implements journal.Store; what cannot be read comes last.
 func (s *updates) Rows(ctx context.Context) iter.Seq2[journal.Row, error] {
-	return each(ctx, &s.log)
+	return each(ctx, s.log.entries)
 }
 
-func each[T any](ctx context.Context, l *lines[T]) iter.Seq2[T, error] {
+func each[T any](ctx context.Context, entries func() ([]T, []error, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
-		all, bad, err := l.entries()
+		all, bad, err := entries()
 		if err != nil {
 			yield(zero, err)
 			return

@@ -190,7 +190,7 @@ func (h *Home) close() error {
 	return err
 }
 
-// Ledger is the ledger. It also has the powers ledger.Newest, ledger.Syncer and ledger.Reclaimer.
+// Ledger is the ledger. It also has the powers ledger.Newest, ledger.Working, ledger.Syncer and ledger.Reclaimer.
 func (h *Home) Ledger() ledger.Store { return h.records }
 
 // Answers is the log of answers.

@@ -63,7 +63,7 @@ func TestIndexMadeAnewLosesNothing(t *testing.T) {
 		x := h.records.index
 		n := x.note("meanwhile", []byte("{}"))
 		n.before(durable.Info{Ino: 1, Size: 2, MTime: 3})
-		if _, err := x.rebuild(t.Context(), 0); err != nil {
+		if _, _, err := x.rebuild(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 		if n := count("meanwhile"); n != 0 {

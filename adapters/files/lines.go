@@ -25,6 +25,8 @@ type lines[T any] struct {
 	// id is what an entry is keyed by; read decodes one.
 	id   func(T) string
 	read func(body []byte) (T, *ledger.DamageError)
+	// wanted chooses the entries that are kept at hand; nil for none.
+	wanted func(T) bool
 
 	mu    sync.Mutex
 	ino   uint64
@@ -32,6 +34,7 @@ type lines[T any] struct {
 	line  int
 	order []string
 	last  map[string]T
+	hand  map[string]bool // ids whose last entry is wanted
 	bad   []error
 }
 
@@ -81,6 +84,19 @@ func (l *lines[T]) entries() (all []T, bad []error, err error) {
 		all[i] = l.last[id]
 	}
 	return all, append([]error(nil), l.bad...), nil
+}
+
+// atHand are the wanted entries, and what could not be read.
+func (l *lines[T]) atHand() (some []T, bad []error, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.follow(); err != nil {
+		return nil, nil, fmt.Errorf("read %s: %w", l.name, err)
+	}
+	for id := range l.hand {
+		some = append(some, l.last[id])
+	}
+	return some, append([]error(nil), l.bad...), nil
 }
 
 // entry is the last entry of an id.
@@ -146,7 +162,7 @@ func (l *lines[T]) follow() error {
 }
 
 func (l *lines[T]) reset(ino uint64) {
-	l.ino, l.off, l.line, l.order, l.last, l.bad = ino, 0, 0, nil, map[string]T{}, nil
+	l.ino, l.off, l.line, l.order, l.last, l.hand, l.bad = ino, 0, 0, nil, map[string]T{}, map[string]bool{}, nil
 }
 
 func (l *lines[T]) take(line []byte, long bool) {
@@ -162,6 +178,10 @@ func (l *lines[T]) take(line []byte, long bool) {
 		l.order = append(l.order, id)
 	}
 	l.last[id] = v
+	delete(l.hand, id)
+	if l.wanted != nil && l.wanted(v) {
+		l.hand[id] = true
+	}
 }
 
 func (l *lines[T]) decode(line []byte, long bool) (v T, bad *ledger.DamageError) {

@@ -54,7 +54,7 @@ func newIndex(s *records) *index {
 	case errors.Is(err, fs.ErrNotExist):
 		// A ledger that is still empty has a complete index for the asking.
 		if names, err := s.dir.Names(2); err == nil && len(names) == 0 {
-			_, _ = x.rebuild(context.Background(), 0)
+			_, _, _ = x.rebuild(context.Background(), 0)
 		}
 	}
 	return x
@@ -163,7 +163,7 @@ func (s *records) Newest(ctx context.Context, n int) ([]ledger.Record, error) {
 	if out, ok := s.index.newest(n); ok {
 		return out, nil
 	}
-	out, err := s.index.rebuild(ctx, n)
+	out, _, err := s.index.rebuild(ctx, n)
 	if err != nil {
 		return nil, fmt.Errorf("newest records: %w", err)
 	}
@@ -299,22 +299,21 @@ func parseIndexLine(line []byte) (in durable.Info, name string, body []byte, ok 
 	return durable.Info{Ino: ino, Size: size, MTime: mtime}, string(field[3]), line, err1 == nil && err2 == nil && err3 == nil
 }
 
-// rebuild makes the index anew from the records, and returns the n newest. Where it cannot be written the answer is
-// right all the same.
-func (x *index) rebuild(ctx context.Context, n int) (out []ledger.Record, err error) {
+// rebuild makes the index anew from the records, and returns the n newest and what it wrote. Where it cannot be written
+// the answer is right all the same.
+func (x *index) rebuild(ctx context.Context, n int) (out []ledger.Record, made []byte, err error) {
 	err = x.s.h.locks.with(ctx, "index", func() error {
 		var old durable.Info
 		if in, err := x.s.dir.Stat(indexName); err == nil {
 			old = in
 		}
-		var b []byte
-		if out, b, err = x.scan(ctx, n); err != nil {
+		if out, made, err = x.scan(ctx, n); err != nil {
 			return err
 		}
-		x.install(b, old)
+		x.install(made, old)
 		return nil
 	})
-	return out, err
+	return out, made, err
 }
 
 // scan reads the newest records as they lie there.

@@ -25,12 +25,14 @@ type records struct {
 	dir    durable.Dir
 	create *durable.Creator
 	index  *index
+	// working is which records are not at rest.
+	working *working
 }
 
 func newRecords(h *Home, id string) *records {
 	dir := h.subs["ledger"]
 	s := &records{h: h, dir: dir, create: durable.NewCreator(dir, id)}
-	s.index = newIndex(s)
+	s.index, s.working = newIndex(s), &working{s: s}
 	return s
 }
 
@@ -167,14 +169,11 @@ func (s *records) List(ctx context.Context) iter.Seq2[ledger.Record, error] {
 				yield(ledger.Record{}, context.Cause(ctx))
 				return
 			}
-			r, err := s.read(name, ledger.Key{})
-			if err == nil && fileName(r.Key)+recordSuffix != name {
-				r, err = ledger.Record{}, damaged(&ledger.DamageError{Why: "it is the record of " + r.Key.String()}, s.dir, name, r.Key)
-			}
-			if errors.Is(err, ledger.ErrNotFound) {
+			f := s.readNamed(name)
+			if errors.Is(f.err, ledger.ErrNotFound) {
 				continue
 			}
-			if !yield(r, err) {
+			if !yield(f.rec, f.err) {
 				return
 			}
 		}
