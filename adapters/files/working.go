@@ -77,14 +77,6 @@ type working struct {
 // Working implements ledger.Working.
 func (s *records) Working(ctx context.Context, rule string, wants func(ledger.Record) bool) iter.Seq2[ledger.Record, error] {
 	return func(yield func(ledger.Record, error) bool) {
-		if names, err := s.dir.Names(workingFew + 1); err == nil && len(names) <= workingFew {
-			for r, err := range s.List(ctx) {
-				if (err != nil || r.Open() || wants(r)) && !yield(r, err) {
-					return
-				}
-			}
-			return
-		}
 		found, err := s.working.read(ctx, rule, wants)
 		if err != nil {
 			yield(ledger.Record{}, err)
@@ -121,7 +113,24 @@ func (w *working) read(ctx context.Context, rule string, wants func(ledger.Recor
 			return out, err
 		}
 	}
+	if out, ok := w.few(ctx, wants); ok {
+		return out, nil
+	}
 	return w.all(ctx, rule, wants)
+}
+
+// few reads a ledger that is so small that no note is worth while; ok is false for any other.
+func (w *working) few(ctx context.Context, wants func(ledger.Record) bool) (out []finding, ok bool) {
+	names, err := w.s.dir.Names(workingFew + 1)
+	if err != nil || len(names) > workingFew {
+		return nil, false
+	}
+	for r, err := range w.s.List(ctx) {
+		if err != nil || r.Open() || wants(r) {
+			out = append(out, finding{r, err})
+		}
+	}
+	return out, true
 }
 
 func (w *working) usable(n *note, rule string) bool {
