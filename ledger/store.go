@@ -131,6 +131,25 @@ type Evidence interface {
 	Get(ctx context.Context, k Key) (files map[string][]byte, err error)
 }
 
+// EvidenceDiscarder is an optional power of Evidence, for what a tombstone leaves behind.
+type EvidenceDiscarder interface {
+	// DiscardEvidence removes the evidence of a lineage, durably; gone is false when there was none.
+	DiscardEvidence(ctx context.Context, k Key) (gone bool, err error)
+}
+
+// ReportDiscarder is an optional power of Reports.
+type ReportDiscarder interface {
+	// DiscardReport removes the report of an episode, durably; gone is false when there was none.
+	DiscardReport(ctx context.Context, episode string) (gone bool, err error)
+}
+
+// AnswerPruner is an optional power of Answers.
+type AnswerPruner interface {
+	// PruneAnswers drops the runs for whose last entry old says so, and returns how many. Entries that cannot be read
+	// stay, and so does everything when the process is killed on the way.
+	PruneAnswers(ctx context.Context, old func(Answer) bool) (int, error)
+}
+
 // Reports keeps the rendered report of each episode, by format ("report.json", "report.md"); a later one replaces it.
 type Reports interface {
 	// PutReport replaces the report's files; each is whole at every moment, and durable when PutReport returns.

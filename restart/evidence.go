@@ -74,9 +74,15 @@ func (p *pass) put(ctx context.Context, k ledger.Key, files map[string][]byte) (
 		if path, err = p.h.cfg.Stores.Evidence.Put(ctx, at, files); !errors.Is(err, ledger.ErrExists) {
 			return path, err
 		}
-		at.Lineage = fmt.Sprintf("%s try %d", k.Lineage, try)
+		at = tryKey(k, try)
 	}
 	return path, err
+}
+
+// tryKey is where the evidence of a lineage's later try lies, from the second on.
+func tryKey(k ledger.Key, try int) ledger.Key {
+	k.Lineage = fmt.Sprintf("%s try %d", k.Lineage, try)
+	return k
 }
 
 // filed waits until the evidence is on disk, and is where it lies.

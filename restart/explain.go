@@ -43,9 +43,34 @@ func (h *Healer) Explain(ctx context.Context, target string) (Explanation, error
 		}
 	}
 	if found == nil {
+		// The runs of a lineage that was pruned are gone; its tombstone is not.
+		if x, ok := h.explainRecord(ctx, target); ok {
+			return x, nil
+		}
 		return Explanation{}, fmt.Errorf("%q: %w: give a run's name, its id or its lineage; `list -a` shows them", target, ErrNoTarget)
 	}
 	return h.explain(ctx, *found)
+}
+
+// explainRecord finds the newest record that goes by a target.
+func (h *Healer) explainRecord(ctx context.Context, target string) (x Explanation, ok bool) {
+	for r, err := range h.cfg.Stores.Ledger.List(ctx) {
+		if err != nil {
+			continue // doctor reports it
+		}
+		d, launch, replaced := r.Facts.Death, "", ""
+		if r.Launch != nil {
+			launch, replaced = r.Launch.ID, r.Launch.Run
+		}
+		switch target {
+		case "":
+		case r.Lineage, r.Key.String(), d.Run, d.Name, r.Project + "/" + d.Name, launch, replaced:
+			if x.Record == nil || r.First.After(x.Record.First) {
+				x.Record = &r
+			}
+		}
+	}
+	return x, x.Record != nil
 }
 
 func (h *Healer) explain(ctx context.Context, r run.Run) (Explanation, error) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
 )
 
 // Run is the healer's loop: a full pass at the start and on every tick, and a pass at once when a doorbell rings or a
@@ -26,6 +28,8 @@ func (h *Healer) Run(ctx context.Context) error {
 	due := time.NewTimer(0)
 	defer due.Stop()
 	full := true
+	prune := daily{h: h, busy: make(chan struct{}, 1)}
+	defer prune.wg.Wait()
 	for {
 		select {
 		case <-ctx.Done():
@@ -39,6 +43,7 @@ func (h *Healer) Run(ctx context.Context) error {
 		case <-due.C:
 		case <-tick.C:
 			full = true
+			prune.maybe(ctx)
 		}
 		res, err := h.passOver(ctx, Scope{}, full)
 		switch {
@@ -53,4 +58,39 @@ func (h *Healer) Run(ctx context.Context) error {
 			due.Reset(max(time.Millisecond, res.Next.Sub(h.cfg.Now())))
 		}
 	}
+}
+
+// daily runs the pruning beside the passes, which never wait for it.
+type daily struct {
+	h    *Healer
+	due  stamp.Time
+	busy chan struct{}
+	wg   sync.WaitGroup
+}
+
+// maybe begins a pruning when one is due and none is under way. What one call leaves is taken at the next tick.
+func (d *daily) maybe(ctx context.Context) {
+	select {
+	case d.busy <- struct{}{}:
+	default:
+		return
+	}
+	now := d.h.cfg.Now()
+	if d.due.IsZero() {
+		d.due = now.Add(pruneFirst)
+	}
+	if now.Before(d.due) {
+		<-d.busy
+		return
+	}
+	d.wg.Go(func() {
+		defer func() { <-d.busy }()
+		n, err := d.h.Prune(ctx)
+		if err != nil && ctx.Err() == nil {
+			d.h.log.Error("what is old could not be pruned and is tried again tomorrow", "error", err)
+		}
+		if d.due = now.Add(pruneEvery); n.More && err == nil {
+			d.due = now
+		}
+	})
 }

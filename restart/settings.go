@@ -22,6 +22,8 @@ type Settings struct {
 	StormPerEpisode, StormPer30m int
 	// Lease is how long an instance may work on a record, 60 s by default.
 	Lease time.Duration
+	// Retention is how long what is settled is kept, 30 days by default; see Healer.Prune. Negative means for ever.
+	Retention time.Duration
 	// Tick is how often the loop looks around without being woken, 30 s by default.
 	Tick time.Duration
 }
@@ -36,6 +38,7 @@ func (s Settings) withDefaults() Settings {
 	def(&s.MaxDefer, 30*time.Minute)
 	def(&s.Resurface, 10*time.Minute)
 	def(&s.Lease, time.Minute)
+	def(&s.Retention, 30*24*time.Hour)
 	def(&s.Tick, 30*time.Second)
 	if s.Quiescence < 0 {
 		s.Quiescence = 0
@@ -65,8 +68,16 @@ func (s Settings) validate() error {
 	if s.StormPer30m < 0 {
 		errs = append(errs, fmt.Errorf("Settings.StormPer30m is %d, want 0 or more", s.StormPer30m))
 	}
+	// What is pruned while its death may still be decided could be decided twice.
+	if d := s.withDefaults(); d.Retention >= 0 && d.Retention < max(leastRetention, 2*d.MaxDefer) {
+		errs = append(errs, fmt.Errorf("Settings.Retention is %s, want at least %s, a day and twice MaxDefer, or less than 0 to keep everything",
+			d.Retention, max(leastRetention, 2*d.MaxDefer)))
+	}
 	return errors.Join(errs...)
 }
+
+// leastRetention is the shortest time for which what is settled is kept.
+const leastRetention = 24 * time.Hour
 
 func (s Settings) limits() storm.Limits {
 	return storm.Limits{PerEpisode: s.StormPerEpisode, PerWindow: s.StormPer30m, Window: 30 * time.Minute}

@@ -39,5 +39,8 @@
 // ledger/.newest lets the newest records be listed without reading all of them. It is a hint: every line is compared
 // with the file that it tells of, it is never flushed, and it may be deleted at any time.
 //
-// Pruning by age is not done by this package; a record that was pruned ([ledger.Prune]) keeps its file for good.
+// ledger/.working, likewise a hint, lets a pass read only the records that need work.
+//
+// What is old goes when a healer says so (restart.Healer.Prune); a record that was pruned ([ledger.Prune]) keeps its file
+// for good.
 package files

@@ -118,16 +118,9 @@ func (s *runs) Holder(_ context.Context, project, name string) (run.Run, error) 
 
 func (s *runs) holder(project, name string) (run.Run, error) {
 	at := durable.Escape(project, name) + recordSuffix
-	b, _, err := durable.ReadPublished(s.names, at, recordLimit, sound)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return run.Run{}, fmt.Errorf("name %q of project %q: %w", name, project, run.ErrNotFound)
-	case err != nil:
+	p, err := s.pointer(at)
+	if err != nil {
 		return run.Run{}, fmt.Errorf("name %q of project %q: %w", name, project, err)
-	}
-	var p pointer
-	if bad := open(b, &p, func() int { return p.Schema }, run.Schema); bad != nil {
-		return run.Run{}, damaged(bad, s.names, at, ledger.Key{})
 	}
 	if p.Project != project || p.Name != name {
 		return run.Run{}, damaged(&ledger.DamageError{Why: "it is of the name " + p.Name}, s.names, at, ledger.Key{})
@@ -145,6 +138,21 @@ func (s *runs) holder(project, name string) (run.Run, error) {
 		}
 	}
 	return run.Run{}, fmt.Errorf("name %q of project %q: %w", name, project, run.ErrNotFound)
+}
+
+// pointer is who took a name, by its file.
+func (s *runs) pointer(at string) (p pointer, err error) {
+	b, _, err := durable.ReadPublished(s.names, at, recordLimit, sound)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return p, run.ErrNotFound
+	case err != nil:
+		return p, err
+	}
+	if bad := open(b, &p, func() int { return p.Schema }, run.Schema); bad != nil {
+		return p, damaged(bad, s.names, at, ledger.Key{})
+	}
+	return p, nil
 }
 
 // Update implements run.Store. The revision is counted here, whatever f makes of it.

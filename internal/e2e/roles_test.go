@@ -28,7 +28,7 @@ const roleVar = "MULLIGAN_E2E_ROLE"
 
 // role is that script.
 type role struct {
-	// Play is "healer", "victim", "runner", "updater", "looker", or "owner", who runs a first run.
+	// Play is "healer", "victim", "pruner", "runner", "updater", "looker", or "owner", who runs a first run.
 	Play string
 	Home string
 	// Quiescence is the healer's.
@@ -40,7 +40,7 @@ type role struct {
 	// Die names the moment at which the healer kills itself: "started", when the launcher has started something, or
 	// "bound", when the replacement has passed the gate and is not yet let go.
 	Die string
-	// Kill is the durable operation before which a victim or a runner is killed; 0 is never.
+	// Kill is the durable operation before which a victim, a pruner or a runner is killed; 0 is never.
 	Kill int
 	// Root is the updater's, Command and Env are the updater's or the owner's.
 	Root    witness.Root
@@ -98,6 +98,8 @@ func (r role) run(ctx context.Context) error {
 		return r.healUntilKilled(ctx)
 	case "looker":
 		return r.lookAround(ctx)
+	case "pruner":
+		return r.pruneUntilKilled(ctx)
 	}
 	return fmt.Errorf("there is no such role")
 }

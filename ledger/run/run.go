@@ -166,6 +166,16 @@ func (e *NameHeldError) Error() string {
 		e.Name, e.Project, e.Run, e.Instance.PID)
 }
 
+// Discarder is an optional power of a Store.
+type Discarder interface {
+	// Discard removes an ended run for which may says so, asked again under the run's lock, with those of its files that
+	// lie in the store's own folder. It is durable when it returns; gone is false when the run stays.
+	//
+	// The last holder of a name stays while the run that had the name before is there: the name would go back to that one.
+	// Otherwise the name is free afterwards.
+	Discard(ctx context.Context, id string, may func(Run) bool) (gone bool, err error)
+}
+
 // Store keeps runs and who holds each name. Every method is durable when it returns.
 type Store interface {
 	// Start creates r and takes its name, as one step under the name's lock. allow is given the run that holds the name
