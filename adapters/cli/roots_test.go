@@ -36,7 +36,7 @@ func TestParseRoot(t *testing.T) {
 	s := &shared{env: Env{Dir: dir}.withDefaults()}
 	for flag, want := range map[string]witness.Root{
 		"lib=plain":                            {Kind: "folder", Root: classify.Root{Name: "lib", Dirs: in("plain"), Modules: []string{"acme", "inner", "tool"}}},
-		"lib=link,modules=acme":                {Kind: "folder", Root: classify.Root{Name: "lib", Dirs: in("plain"), Modules: []string{"acme"}}},
+		"lib=link,modules=acme":                {Kind: "folder", Root: classify.Root{Name: "lib", Dirs: in("plain"), Modules: []string{"acme"}}, Declared: in("link")},
 		"acme=plain/acme":                      {Kind: "folder", Root: classify.Root{Name: "acme", Dirs: in("plain/acme"), Modules: []string{"acme"}}},
 		"w=work/lib":                           {Kind: "git", Root: classify.Root{Name: "w", Dirs: in("work/lib"), Modules: []string{"acme"}}},
 		"w=work/lib,kind=folder,third_party":   {Kind: "folder", Root: classify.Root{Name: "w", Dirs: in("work/lib"), Modules: []string{"acme"}, ThirdParty: true}},
