@@ -163,7 +163,7 @@ func (p *pruning) evidence(ctx context.Context, k ledger.Key) error {
 // reports discards those of episodes of which only tombstones are left.
 func (p *pruning) reports(ctx context.Context) error {
 	d, ok := p.h.cfg.Stores.Reports.(ledger.ReportDiscarder)
-	if !ok || p.blind || len(p.kept) > 0 && p.n.More {
+	if !ok || p.blind {
 		return nil
 	}
 	for id, kept := range p.episodes {

@@ -25,6 +25,8 @@ type Config struct {
 	MaxDefer time.Duration
 	// Resurface is after how long an untold failure is shown again (pending_resurface_seconds).
 	Resurface time.Duration
+	// Retention is how long what is settled is kept (retention_days); zero is for ever.
+	Retention time.Duration
 	// StormPerEpisode and StormPer30m bound the launches (storm_max_per_episode, storm_max_per_30m).
 	StormPerEpisode, StormPer30m int
 	// Project is the project of runs that name none.
@@ -54,10 +56,12 @@ const (
 	Inbox    NotifierKind = "inbox"    // a folder with one file per row
 )
 
+const day = 24 * time.Hour
+
 // Default is the config without a file.
 func Default() Config {
 	return Config{
-		Enabled: true, Quiescence: 30 * time.Second, MaxDefer: 30 * time.Minute, Resurface: 10 * time.Minute,
+		Enabled: true, Quiescence: 30 * time.Second, MaxDefer: 30 * time.Minute, Resurface: 10 * time.Minute, Retention: 30 * day,
 		StormPerEpisode: 12, StormPer30m: 20, Project: DefaultProject,
 		Notifiers: []Notifier{{Kind: Terminal}},
 	}
@@ -69,8 +73,12 @@ func (c Config) Settings() restart.Settings {
 	if quiet == 0 {
 		quiet = -1 // to the healer, zero is the default and less is none
 	}
+	keep := c.Retention
+	if keep == 0 {
+		keep = -1
+	}
 	return restart.Settings{
-		Disabled: !c.Enabled, Quiescence: quiet, MaxDefer: c.MaxDefer, Resurface: c.Resurface,
+		Disabled: !c.Enabled, Quiescence: quiet, MaxDefer: c.MaxDefer, Resurface: c.Resurface, Retention: keep,
 		StormPerEpisode: c.StormPerEpisode, StormPer30m: c.StormPer30m,
 	}
 }

@@ -75,7 +75,7 @@ func TestDefaults(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("an empty block is not the defaults (-want +got):\n%s", d)
 	}
-	set := restart.Settings{Quiescence: 30 * time.Second, MaxDefer: 30 * time.Minute, Resurface: 10 * time.Minute, StormPerEpisode: 12, StormPer30m: 20}
+	set := restart.Settings{Quiescence: 30 * time.Second, MaxDefer: 30 * time.Minute, Resurface: 10 * time.Minute, Retention: 30 * 24 * time.Hour, StormPerEpisode: 12, StormPer30m: 20}
 	if d := cmp.Diff(set, got.Settings()); d != "" {
 		t.Errorf("settings (-want +got):\n%s", d)
 	}
@@ -120,6 +120,7 @@ agent_auto_restart:
   quiescence_seconds: 5
   max_defer_seconds: 60
   pending_resurface_seconds: 7
+  retention_days: 9
   storm_max_per_episode: 3
   storm_max_per_30m: 4
   project: acme
@@ -145,7 +146,7 @@ agent_auto_restart:
 	}
 	in := func(p string) string { return filepath.Join(dir, p) }
 	want := Config{
-		File: file, Enabled: true, Quiescence: 5 * time.Second, MaxDefer: time.Minute, Resurface: 7 * time.Second,
+		File: file, Enabled: true, Quiescence: 5 * time.Second, MaxDefer: time.Minute, Resurface: 7 * time.Second, Retention: 9 * 24 * time.Hour,
 		StormPerEpisode: 3, StormPer30m: 4, Project: "acme", Workspaces: []string{in("work/later"), in("real")},
 		Roots: []witness.Root{
 			{Root: classify.Root{Name: "lib", Dirs: []string{in("lib/acme")}, Modules: []string{"acme"}, ThirdParty: true}, Kind: "git", Runtime: "python"},

@@ -17,6 +17,7 @@
 //	  quiescence_seconds: 30          # 0: not at all
 //	  max_defer_seconds: 1800
 //	  pending_resurface_seconds: 600
+//	  retention_days: 30              # of what is settled; 0: for ever
 //	  storm_max_per_episode: 12
 //	  storm_max_per_30m: 20
 //	  project: default

@@ -101,7 +101,7 @@ func (p *parser) slipped(others []pair, present map[string]bool) {
 
 // blockKeys are the keys of the block, in the order in which they are documented.
 func blockKeys() []string {
-	return []string{"enabled", "quiescence_seconds", "max_defer_seconds", "pending_resurface_seconds",
+	return []string{"enabled", "quiescence_seconds", "max_defer_seconds", "pending_resurface_seconds", "retention_days",
 		"storm_max_per_episode", "storm_max_per_30m", "project", "workspaces", "roots", "notifiers"}
 }
 
@@ -124,6 +124,8 @@ func (p *parser) block(c *Config, n *yaml.Node) map[string]bool {
 			p.seconds(&c.MaxDefer, kv.value, key, 1)
 		case "pending_resurface_seconds":
 			p.seconds(&c.Resurface, kv.value, key, 1)
+		case "retention_days":
+			p.days(&c.Retention, kv.value, key)
 		case "storm_max_per_episode":
 			p.count(&c.StormPerEpisode, kv.value, key)
 		case "storm_max_per_30m":
@@ -148,6 +150,12 @@ func (p *parser) seconds(out *time.Duration, n *yaml.Node, key string, least int
 	const most = 365 * 24 * 3600
 	if v, ok := p.integer(n, key, "a whole number of seconds", least, most); ok {
 		*out = time.Duration(v) * time.Second
+	}
+}
+
+func (p *parser) days(out *time.Duration, n *yaml.Node, key string) {
+	if v, ok := p.integer(n, key, "a whole number of days", 0, 36500); ok {
+		*out = time.Duration(v) * day
 	}
 }
 
