@@ -38,8 +38,6 @@ func (p *pass) waiting(ctx context.Context, rec ledger.Record) error {
 			return err
 		}
 		return p.markTold(ctx, rec.Key, kindWaiting)
-	case rec.State == ledger.Deferred && !shown:
-		p.due(p.now.Add(p.h.set.Resurface - age))
 	case shown && !over && (rec.State.Final() || putBack(rec)):
 		if err := p.deliver(ctx, notify.Outcome(kindWaiting, f)); err != nil {
 			return err
