@@ -243,31 +243,38 @@ func (t *Turn) end(ctx context.Context, batch ...session.Draft) error {
 	return err
 }
 
-// watch looks for an abort, and for another owner, until the turn is over.
+// watch looks for an abort, and for another owner, until the turn is over. It looks once before it waits: what came
+// between the turn's beginning and the first hint gives none.
 func (t *Turn) watch() {
 	s := t.handle.service
 	hint := s.hints(t.ctx, t.handle.name)
 	tick := time.NewTicker(s.Poll)
 	defer tick.Stop()
-	for {
+	for t.look() {
 		select {
 		case <-t.ctx.Done():
 			return
 		case <-hint:
 		case <-tick.C:
 		}
-		head, err := s.Store.Head(t.ctx, t.handle.name)
-		switch {
-		case err != nil:
-			if t.ctx.Err() == nil {
-				s.Log.Warn("an open turn could not look for an abort", "session", t.handle.name, "error", err)
-			}
-		case head.Abort != nil:
-			t.cancel(&session.Refusal{Code: session.ErrAborted, Text: "the session was aborted", Seq: head.Abort.Seq})
-			return
-		case head.Owner.Seq != t.handle.lease:
-			t.handle.lose(&session.Refusal{Code: session.ErrFenced, Text: "another owner took the session", Owner: head.Owner.Instance, Fence: head.Fence})
-			return
-		}
 	}
+}
+
+// look cancels the turn when it must stop, and says whether it goes on.
+func (t *Turn) look() bool {
+	s := t.handle.service
+	head, err := s.Store.Head(t.ctx, t.handle.name)
+	switch {
+	case t.ctx.Err() != nil:
+		return false
+	case err != nil:
+		s.Log.Warn("an open turn could not look for an abort", "session", t.handle.name, "error", err)
+	case head.Abort != nil:
+		t.cancel(&session.Refusal{Code: session.ErrAborted, Text: "the session was aborted", Seq: head.Abort.Seq})
+		return false
+	case head.Owner.Seq != t.handle.lease:
+		t.handle.lose(&session.Refusal{Code: session.ErrFenced, Text: "another owner took the session", Owner: head.Owner.Instance, Fence: head.Fence})
+		return false
+	}
+	return true
 }
