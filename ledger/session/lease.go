@@ -50,7 +50,7 @@ func (w Watch) Liveness() ledger.Liveness {
 	switch {
 	case age < 0:
 		return ledger.LifeUnknown // the store's clock went back
-	case age < w.life.TTL:
+	case age <= w.life.TTL: // at its very end the owner is just stopping
 		return ledger.Alive
 	case w.now-w.since >= w.life.TTL:
 		return ledger.Dead

@@ -55,6 +55,7 @@ func (s *Service) keepAlive(ctx context.Context) error {
 		return fmt.Errorf("say that this instance lives: %w", err)
 	}
 	s.renewed = sent
+	s.expiry = time.AfterFunc(s.TTL-s.Now().Sub(sent), s.expire)
 	running, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.work.Go(func() { s.renewals(running) })
@@ -70,34 +71,39 @@ func (s *Service) renewals(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		s.expire() // the timer stood still if the machine slept
 		s.renew(ctx)
 	}
 }
 
-// renew says once that this process lives. When the last confirmed renewal is older than the TTL, others may take the
-// sessions, so they are lost here first.
+// renew says once that this process lives.
 func (s *Service) renew(ctx context.Context) {
 	sent := s.Now()
-	// A renewal that hangs must not keep us from seeing that the lease is over.
-	bounded, cancel := context.WithTimeout(ctx, s.Renew)
+	bounded, cancel := context.WithTimeout(ctx, s.TTL)
+	defer cancel()
 	err := s.leaser.Renew(bounded, s.Instances.Self(), s.TTL)
-	cancel()
-	s.mu.Lock()
-	held := session.Held(s.renewed, s.Now(), s.TTL)
-	if err == nil && held {
-		s.renewed = sent
+	if ctx.Err() != nil {
+		return
 	}
+	if err != nil {
+		s.Log.Warn("this instance could not say that it lives", "error", err)
+		return
+	}
+	s.expire() // what came back after the lease was over saves no session that was open then
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.renewed = sent
+	s.expiry.Reset(s.TTL - s.Now().Sub(sent))
+}
+
+// expire loses every session when the last confirmed renewal is as old as the TTL: others may take them from then on.
+func (s *Service) expire() {
+	s.mu.Lock()
 	var lost []*Handle
-	if !held {
+	if !session.Held(s.renewed, s.Now(), s.TTL) {
 		lost = s.handles()
-		if err == nil {
-			s.renewed = sent // for sessions that are opened from now on
-		}
 	}
 	s.mu.Unlock()
-	if err != nil && ctx.Err() == nil {
-		s.Log.Warn("this instance could not say that it lives", "error", err, "held", held)
-	}
 	for _, h := range lost {
 		h.lose(&session.Refusal{Code: session.ErrFenced, Text: fmt.Sprintf("the lease could not be renewed for %v: others may own the session now", s.TTL)})
 	}

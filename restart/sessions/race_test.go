@@ -249,7 +249,7 @@ func TestRaces(t *testing.T) {
 	for name, race := range races {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := rounds(t, memory.NewSessions(memory.SessionsConfig{}), 3000, race); err != nil {
+			if err := rounds(t, memory.NewSessions(memory.SessionsConfig{}), 2000, race); err != nil {
 				t.Error(err)
 			}
 		})

@@ -53,7 +53,8 @@ type Service struct {
 	mu      sync.Mutex
 	open    map[string]*Handle // nil while one is being taken
 	watches map[string]session.Watch
-	renewed stamp.Time // before the last renewal that was confirmed was sent
+	renewed stamp.Time  // before the last renewal that was confirmed was sent
+	expiry  *time.Timer // fires when that is as old as the TTL
 	closed  bool
 	stop    context.CancelFunc // of the renewals, nil before the first session
 	work    sync.WaitGroup
@@ -122,6 +123,7 @@ func (s *Service) Close() error {
 	s.closed = true
 	if s.stop != nil {
 		s.stop()
+		s.expiry.Stop()
 	}
 	handles := s.handles()
 	s.mu.Unlock()
