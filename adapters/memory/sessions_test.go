@@ -34,3 +34,7 @@ func ExampleNewSessions() {
 	// 1 <nil>
 	// enough <nil>
 }
+
+func BenchmarkSessions(b *testing.B) {
+	sessiontest.Bench(b, func(*testing.B) session.Store { return memory.NewSessions(memory.SessionsConfig{}) })
+}

@@ -16,7 +16,8 @@ type Plan struct {
 
 // Step judges a batch against a session's head. It is a store's atomic step: load the head, call Step, write what it
 // plans, all while nobody else can append to the session. find is the event of an id in the session, as of the same
-// moment; its error is Step's.
+// moment; its error is Step's. It is asked for each id of the batch that could be appended, once, so a store may fetch
+// them all beforehand.
 //
 // An id that is in the log already, or earlier in the batch, is not judged again: the same event gets its first
 // sequence, another one is refused (ErrEffectKeyConflict for a call, ErrAnswerConflict for an answer, else
