@@ -137,7 +137,9 @@ func (h Head) led() bool { return h.Turn != nil && h.Turn.Fence == h.Fence }
 
 // Apply is the head after one more event, which the log holds: it judges nothing. An event that this version does not
 // understand moves the sequence and is counted.
-func (h Head) Apply(e Event) Head {
+func (h Head) Apply(e Event) Head { return h.apply(e, said{}) }
+
+func (h Head) apply(e Event, s said) Head {
 	h.Last, h.At = e.Seq, e.At
 	if h.Began.IsZero() {
 		h.Began = e.At
@@ -151,14 +153,14 @@ func (h Head) Apply(e Event) Head {
 			h.Turn = &turn
 		}
 	}
-	if !e.Kind.Known() || e.Schema > Schema || !h.fold(e) {
+	if !e.Kind.Known() || e.Schema > Schema || !h.fold(e, s) {
 		h.Newer++
 	}
 	return h
 }
 
 // fold changes the head by what a known event says; false when its payload is not one of this version.
-func (h *Head) fold(e Event) bool {
+func (h *Head) fold(e Event, s said) bool {
 	switch e.Kind {
 	case KindMessage:
 		h.Clean = false
@@ -171,7 +173,7 @@ func (h *Head) fold(e Event) bool {
 	case KindTurnBegun, KindTurnEnded, KindMark, KindAttempt, KindLease, KindAbort:
 		return h.foldTurn(e)
 	case KindCall, KindResult, KindResolve, KindAck:
-		return h.foldCall(e)
+		return h.foldCall(e, s)
 	case KindGate, KindPark, KindAnswer:
 		return h.foldPause(e)
 	}
@@ -245,12 +247,14 @@ func (h *Head) foldTurn(e Event) bool {
 	return true
 }
 
-func (h *Head) foldCall(e Event) bool {
+func (h *Head) foldCall(e Event, s said) bool {
 	switch e.Kind {
 	case KindCall:
-		var p Call
-		if e.Into(&p) != nil {
-			return false
+		p := s.call
+		if p == nil {
+			if p = new(Call); e.Into(p) != nil {
+				return false
+			}
 		}
 		h.Clean = false
 		if p.Class != ReadOnly {
@@ -258,9 +262,11 @@ func (h *Head) foldCall(e Event) bool {
 				Dangling{ID: e.ID, Seq: e.Seq, Turn: e.Turn, Tool: p.Tool, Class: p.Class, At: e.At})
 		}
 	case KindResult:
-		var p Result
-		if e.Into(&p) != nil {
-			return false
+		p := s.result
+		if p == nil {
+			if p = new(Result); e.Into(p) != nil {
+				return false
+			}
 		}
 		h.Clean = false
 		h.settle(func(c Dangling) bool { return c.ID == p.Call })

@@ -7,11 +7,18 @@ func Judge(h Head, d Draft) *Refusal {
 	if r != nil {
 		return r
 	}
-	return judge(h, e, d.If)
+	return judge(h, e, d.If, new(said))
+}
+
+// said is the payload of a call or a result, once it is decoded: these two are on the way of every effect, and what
+// judged them need not be read again by what folds them.
+type said struct {
+	call   *Call
+	result *Result
 }
 
 // judge is Judge for an event in normal form.
-func judge(h Head, e Event, c Condition) *Refusal {
+func judge(h Head, e Event, c Condition, s *said) *Refusal {
 	if h.Schema > Schema {
 		return refuse(ErrNewer, "a newer version of Mulligan (schema %d) writes this session: update to write to it", h.Schema)
 	}
@@ -41,9 +48,9 @@ func judge(h Head, e Event, c Condition) *Refusal {
 	case KindAbort:
 		return payload(e, new(Abort))
 	case KindCall:
-		return judgeCall(h, e)
+		return judgeCall(h, e, s)
 	case KindResult:
-		return judgeResult(h, e)
+		return judgeResult(h, e, s)
 	case KindResolve:
 		return judgeResolve(h, e)
 	case KindAck:
@@ -192,11 +199,12 @@ func judgeLease(h Head, e Event) *Refusal {
 	return nil
 }
 
-func judgeCall(h Head, e Event) *Refusal {
+func judgeCall(h Head, e Event, s *said) *Refusal {
 	var p Call
 	if r := payload(e, &p); r != nil {
 		return r
 	}
+	s.call = &p
 	switch p.Class {
 	case ReadOnly, Mutating, Spawning:
 	default:
@@ -230,11 +238,12 @@ func ambiguous(h Head, tool string) *Refusal {
 		"it is resolved by now, run a new turn", tool)
 }
 
-func judgeResult(h Head, e Event) *Refusal {
+func judgeResult(h Head, e Event, s *said) *Refusal {
 	var p Result
 	if r := payload(e, &p); r != nil {
 		return r
 	}
+	s.result = &p
 	if e.ID != ResultID(p.Call) {
 		return refuse(ErrMalformed, "the id of a result is made by ResultID from its call")
 	}

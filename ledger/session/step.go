@@ -52,11 +52,12 @@ func (p *Plan) one(i int, d Draft, find func(id string) (Event, bool, error)) (O
 	if d.If.Chained && i > 0 && p.Receipt.Outcomes[i-1].Refused != nil {
 		return Outcome{Refused: refuse(ErrChained, "the event before it in the batch was refused: %v", p.Receipt.Outcomes[i-1].Refused)}, nil
 	}
-	if r := judge(p.Receipt.Head, e, d.If); r != nil {
+	var s said
+	if r := judge(p.Receipt.Head, e, d.If, &s); r != nil {
 		return Outcome{Refused: r}, nil
 	}
 	e.Seq = p.Receipt.Head.Last + 1
-	p.Receipt.Head = p.Receipt.Head.Apply(e)
+	p.Receipt.Head = p.Receipt.Head.apply(e, s)
 	p.Events = append(p.Events, e)
 	return Outcome{Seq: e.Seq}, nil
 }
