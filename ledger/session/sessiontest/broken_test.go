@@ -363,7 +363,7 @@ func try(t *testing.T, c check, b *broken) (err error) {
 			err = errors.New("panic")
 		}
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	return c.try(ctx, b.bench())
 }
@@ -423,7 +423,14 @@ func TestEachFaultIsCaughtByTheCheckThatClaimsTo(t *testing.T) {
 			t.Fatalf("no check promises that %s", c.promise)
 		}
 		claimed[checks[i].promise] = true
-		if err := try(t, checks[i], newBroken(c.faults)); err == nil {
+		// A fault that is a race shows when the scheduler lets it: each try is a store of its own.
+		var err error
+		for range 100 {
+			if err = try(t, checks[i], newBroken(c.faults)); err != nil {
+				break
+			}
+		}
+		if err == nil {
 			t.Errorf("%q does not catch a store with %+v", c.promise, c.faults)
 		} else {
 			t.Logf("%s: %v", c.promise, err)
