@@ -9,7 +9,8 @@
 //
 // # What happens
 //
-//	boot NAME [ROOT@REV]...     a run boots; idempotent, unmarked, shown, waits-for=NAME, supervised=UNIT follow
+//	boot NAME [ROOT@REV]...     a run boots; idempotent, unmarked, unprobed, shown, waits-for=NAME,
+//	                            supervised=UNIT follow
 //	phase NAME PHASE            it marks how far it is
 //	die NAME with torn-import X it dies of the missing name X ("acme.wire", "acme.wire:Frame")
 //	die NAME with TEXT          it dies of the section TEXT; cause=REASON, exit=N, signal=NAME follow

@@ -123,6 +123,8 @@ func (p *play) boot(l line, args []string) []string {
 			r.Marking = run.Idempotent
 		case k == "unmarked":
 			r.Unmarked = true
+		case k == "unprobed":
+			r.Unprobed = true
 		case k == "shown":
 			r.Shown = true
 		case k == "waits-for":

@@ -29,6 +29,8 @@ type Run struct {
 	WaitsFor []string
 	// Supervised names what restarts it by itself.
 	Supervised string
+	// Unprobed leaves its roots without a prober.
+	Unprobed bool
 	// Shown says that the host shows the run's failures itself; otherwise it leaves that to the healer.
 	Shown bool
 }
@@ -98,7 +100,11 @@ func (w *World) Boot(r Run) *Agent {
 		Recipe: run.Recipe{Command: []string{"/usr/bin/python3", "-m", r.Roots[0] + ".agent", r.Name}, Dir: ws, Marking: r.Marking}}
 	for _, root := range r.Roots {
 		w.Tree(root, "c1")
-		spec.Roots = append(spec.Roots, Root(root))
+		declared := Root(root)
+		if r.Unprobed {
+			declared.Runtime = ""
+		}
+		spec.Roots = append(spec.Roots, declared)
 		spec.Runtime.Path = append(spec.Runtime.Path, "/srv/"+root)
 	}
 	a := &Agent{w: w, Name: r.Name, p: w.spawn()}
@@ -167,7 +173,9 @@ func (a *Agent) Phase(p run.Phase) {
 		a.w.must(a.own.Phase(a.w.ctx, p))
 		return
 	}
-	i := slices.IndexFunc(a.launch.env, func(kv string) bool { return len(kv) > len(managed.PhaseFileVar) && kv[:len(managed.PhaseFileVar)] == managed.PhaseFileVar })
+	i := slices.IndexFunc(a.launch.env, func(kv string) bool {
+		return len(kv) > len(managed.PhaseFileVar) && kv[:len(managed.PhaseFileVar)] == managed.PhaseFileVar
+	})
 	if i < 0 {
 		a.w.must(fmt.Errorf("%s marks no phases", a.Name))
 		return
@@ -281,7 +289,9 @@ func (a *Agent) Stands() string {
 }
 
 // sources read the world's trees.
-func (w *World) sources() map[string]witness.Source { return map[string]witness.Source{Kind: source{w}} }
+func (w *World) sources() map[string]witness.Source {
+	return map[string]witness.Source{Kind: source{w}}
+}
 
 // roster are the runs of a world, in the order in which they came.
 type roster struct {

@@ -41,7 +41,7 @@ func (g gatedLedger) Create(ctx context.Context, r ledger.Record) error {
 }
 
 func (g gatedLedger) Get(ctx context.Context, k ledger.Key) (ledger.Record, error) {
-	if err := g.p.alive(); err != nil {
+	if err := g.p.poll(); err != nil {
 		return ledger.Record{}, err
 	}
 	return g.Store.Get(ctx, k)
@@ -51,6 +51,7 @@ func (g gatedLedger) Update(ctx context.Context, k ledger.Key, f func(ledger.Rec
 	if err := g.p.alive(); err != nil {
 		return ledger.Record{}, err
 	}
+	g.p.waits(false)
 	name := ""
 	rec, err := g.Store.Update(ctx, k, func(cur ledger.Record, now stamp.Time) (ledger.Record, error) {
 		next, err := f(cur, now)

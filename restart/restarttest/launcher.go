@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/restart"
@@ -93,8 +92,7 @@ func (l launcher) launch(o restart.Order) (restart.Started, error) {
 		l.w.mu.Lock()
 		l.w.late = append(l.w.late, o)
 		l.w.mu.Unlock()
-		// Nothing moves the clock during a pass but what takes long in it.
-		l.w.clock.advance(l.w.lease() + time.Second)
+		l.p.waits(true)
 	default:
 		gone = l.w.replace(o).launch.gone
 	}

@@ -43,6 +43,7 @@ type process struct {
 
 	mu   sync.Mutex
 	dead bool
+	slow bool // it waits for a launch that hangs
 	ops  int
 	hook func(Op)
 }
@@ -79,6 +80,25 @@ func (p *process) bury() {
 	if first {
 		p.w.must(p.close())
 	}
+}
+
+// waits says that the process waits for a launch that hangs, or no longer. Nothing moves the clock during a pass but such
+// a wait.
+func (p *process) waits(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.slow = on
+}
+
+// poll is one look of a process that may be waiting.
+func (p *process) poll() error {
+	p.mu.Lock()
+	slow := p.slow
+	p.mu.Unlock()
+	if slow {
+		p.w.clock.advance(p.w.lease() / 4)
+	}
+	return p.alive()
 }
 
 func (p *process) alive() error {
