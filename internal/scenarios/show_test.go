@@ -96,15 +96,19 @@ func (p *play) outcome(res restart.Result, err error, before []notify.Row) (out 
 		out = []string{"the healer is killed"}
 	}
 	out = append(out, p.starts()...)
+	// Rows of one pass come in no particular order.
+	var shown []string
 	for _, r := range p.w.Rows() {
 		i := slices.IndexFunc(before, func(b notify.Row) bool { return b.Key == r.Key })
 		switch {
 		case i < 0:
-			out = append(out, "shown: "+p.row(r))
+			shown = append(shown, "shown: "+p.row(r))
 		case before[i].Title != r.Title:
-			out = append(out, "shown again: "+p.row(r))
+			shown = append(shown, "shown again: "+p.row(r))
 		}
 	}
+	slices.Sort(shown)
+	out = append(out, shown...)
 	if len(out) == 0 {
 		return []string{"nothing"}
 	}
@@ -119,11 +123,18 @@ func (p *play) row(r notify.Row) string {
 	return fmt.Sprintf("%s, %s", p.names.plain(r.Title), how)
 }
 
-// starts are the replacements that began since they were last shown.
+// starts are the replacements that began since they were last shown, and whom of them each had to wait for.
 func (p *play) starts() (out []string) {
 	all := p.w.Starts()
-	for _, s := range all[min(p.began, len(all)):] {
-		out = append(out, s.Name+" runs again")
+	p.began = min(p.began, len(all))
+	for i, s := range all[p.began:] {
+		text := s.Name + " runs again"
+		for _, before := range all[p.began:][:i] {
+			if slices.Contains(p.w.Latest(s.Name).Registered().WaitsFor, before.Name) {
+				text += ", after " + before.Name
+			}
+		}
+		out = append(out, text)
 	}
 	p.began = len(all)
 	slices.Sort(out)
@@ -141,6 +152,7 @@ func (p *play) show(line, []string) (out []string) {
 		}
 		out = append(out, fmt.Sprintf("%s: %s, %s", p.names.run(a), end, a.Stands()))
 	}
+	slices.Sort(out)
 	out = append(out, fmt.Sprintf("doorbells: %d, probes: %d, toasts: %d", p.w.Bells(), p.w.Probes(), p.w.Toasts()))
 	return out
 }
@@ -192,7 +204,9 @@ func (p *play) ledger(line, []string) (out []string) {
 }
 
 func (p *play) notices(line, []string) (out []string) {
-	for _, r := range p.w.Rows() {
+	rows := p.w.Rows()
+	slices.SortStableFunc(rows, func(a, b notify.Row) int { return strings.Compare(a.Title, b.Title) })
+	for _, r := range rows {
 		out = append(out, p.row(r))
 		for _, n := range r.Notes {
 			out = append(out, "  "+p.names.plain(n.Text))

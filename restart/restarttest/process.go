@@ -2,7 +2,6 @@ package restarttest
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/mulligan-dev/mulligan/adapters/memory"
@@ -171,17 +170,23 @@ func (i instances) Liveness(in ledger.Instance) ledger.Liveness {
 	return i.under.Liveness(in)
 }
 
-// inMemory opens stores in memory that all processes of a world share.
+// inMemory opens stores in memory that all processes of a world share. Their clock is that of whoever opened them last:
+// after a power cut it is the next boot's.
 func inMemory() func(now func() stamp.Time) (Stores, error) {
-	var once sync.Once
-	var home *memory.Home
+	var mu sync.Mutex
+	var clock func() stamp.Time
+	home := memory.New(memory.Config{Now: func() stamp.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return clock()
+	}})
 	return func(now func() stamp.Time) (Stores, error) {
-		once.Do(func() { home = memory.New(memory.Config{Now: now}) })
+		mu.Lock()
+		clock = now
+		mu.Unlock()
 		self := home.Spawn()
 		return Stores{Stores: restart.Stores{Ledger: home.Ledger(), Answers: home.Answers(), Instances: memory.As(home, self),
 			Evidence: home.Evidence(), Reports: home.Reports(), Doorbells: home.Doorbell(), Runs: home.Runs(), Storm: home.Breaker(),
 			Journal: home.Updates(), Lock: home.Writer()}, Close: func() error { home.Kill(self); return nil }}, nil
 	}
 }
-
-func (p *process) String() string { return fmt.Sprintf("process %d", p.pid) }

@@ -312,6 +312,9 @@ func (h *Healer) Pass() (restart.Result, error) {
 	return res, err
 }
 
+// Settings are what the healer was started with.
+func (h *Healer) Settings() restart.Settings { return h.set }
+
 // Hook is called before and after each durable step of the process; nil takes it away. It may call Kill. A hook that
 // does not return stops the process there; before a step that changes a record or the breaker it must return, since that
 // step holds their lock.
