@@ -160,7 +160,11 @@ func (s source) look(r witness.Root, f func(*tree) error) error {
 	return f(t)
 }
 
-func (s source) Identify(_ context.Context, r witness.Root) (id witness.Identity, err error) {
+func (s source) Identify(ctx context.Context, r witness.Root) (id witness.Identity, err error) {
+	if err := ctx.Err(); err != nil {
+		return id, err
+	}
+	id.Root, id.Kind, id.At = r.Name, r.Kind, s.w.Now()
 	if bad := s.look(r, func(t *tree) error { id.Revision = t.current().name; return nil }); bad != nil {
 		id.Unknown = bad.Error()
 	}
