@@ -29,6 +29,7 @@
 // # What goes wrong
 //
 //	kill healer before|after STEP, kill healer at op N    the next pass is killed there (steps: see restarttest.Op)
+//	fail healer before|after STEP    that step of the next pass fails, undone or done
 //	stop healer after STEP, continue                      the next pass is stopped there, and goes on
 //	crash power                 every process is gone; what was not flushed is lost
 //	tear NAME                   the record of its lineage is cut in half, as by a power cut (files only)

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -75,7 +76,7 @@ func (p *play) do(l line) []string {
 	if len(args) > 0 {
 		// Two words are one command where the first alone would say too little.
 		switch verb + " " + args[0] {
-		case "begin update", "end update", "kill healer", "stop healer", "crash power":
+		case "begin update", "end update", "kill healer", "fail healer", "stop healer", "crash power":
 			verb, args = verb+" "+args[0], args[1:]
 		}
 	}
@@ -133,7 +134,7 @@ func TestMain(m *testing.M) {
 		"pause": {0, (*play).pause}, "resume": {0, (*play).resume}, "settings": {1, (*play).settings},
 		"advance": {1, (*play).advance}, "launches": {1, (*play).launches}, "late": {0, (*play).late},
 		"preflight": {1, (*play).preflight}, "prune": {1, (*play).prune},
-		"kill healer": {2, (*play).killHealer}, "stop healer": {2, (*play).stopHealer}, "continue": {0, (*play).goOn},
+		"kill healer": {2, (*play).killHealer}, "fail healer": {2, (*play).failHealer}, "stop healer": {2, (*play).stopHealer}, "continue": {0, (*play).goOn},
 		"crash power": {0, (*play).crash}, "tear": {1, (*play).tear},
 		"pass": {0, (*play).pass}, "show": {0, (*play).show}, "ledger": {0, (*play).ledger}, "notices": {0, (*play).notices},
 		"journal": {0, (*play).journal},
@@ -400,10 +401,28 @@ func (p *play) moment(l line, args []string) func(restarttest.Op) bool {
 func (p *play) killHealer(l line, args []string) []string {
 	now := p.moment(l, args)
 	p.arm = func(h *restarttest.Healer) {
-		h.Hook(func(op restarttest.Op) {
+		h.Hook(func(op restarttest.Op) error {
 			if now(op) {
 				h.Kill()
 			}
+			return nil
+		})
+	}
+	return nil
+}
+
+// errStep is what a step ends in that a play lets fail.
+var errStep = errors.New("no space left on device")
+
+func (p *play) failHealer(l line, args []string) []string {
+	now := p.moment(l, args)
+	p.arm = func(h *restarttest.Healer) {
+		h.Hook(func(op restarttest.Op) error {
+			if now(op) {
+				h.Hook(nil)
+				return errStep
+			}
+			return nil
 		})
 	}
 	return nil
@@ -414,12 +433,13 @@ func (p *play) stopHealer(l line, args []string) []string {
 	p.arm = func(h *restarttest.Healer) {
 		s := &stopped{at: make(chan struct{}), goOn: make(chan struct{}), done: make(chan passed, 1)}
 		p.stopped = s
-		h.Hook(func(op restarttest.Op) {
+		h.Hook(func(op restarttest.Op) error {
 			if now(op) {
 				h.Hook(nil)
 				close(s.at)
 				<-s.goOn
 			}
+			return nil
 		})
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -98,35 +99,52 @@ func TestPowerCutAtEachStep(t *testing.T) {
 	t.Logf("%d power cuts; they ended as %v", all.broken, all.of)
 }
 
-// TestKilledAtEachStep kills the healer before each durable step of every play. The story goes on with another healer.
-func TestKilledAtEachStep(t *testing.T) {
-	t.Parallel()
-	var all tally
-	t.Run("plays", func(t *testing.T) {
-		for _, s := range load(t) {
-			if s.filesOnly() {
-				continue
-			}
-			t.Run(s.name, func(t *testing.T) {
-				t.Parallel()
-				for n := 1; ; n++ {
-					if !due(s, n, 1) {
-						continue
-					}
-					ends, killed := killedAt(t, s, n)
-					if !killed || t.Failed() {
-						return
-					}
-					all.add(ends)
-				}
-			})
-		}
-	})
-	t.Logf("%d kills; they ended as %v", all.broken, all.of)
+// breakage is what a sweep does to a healer at a step.
+type breakage struct {
+	name string
+	done bool // after the step, not before it
+	act  func(h *restarttest.Healer) error
 }
 
-// killedAt plays a script with a kill before the n-th step of its healers.
-func killedAt(t *testing.T, s script, n int) (ends []string, killed bool) {
+// TestHealerBreaksAtEachStep kills the healer before each durable step of every play, lets the step fail, and lets it be done
+// and its acknowledgement get lost. The story goes on, with another healer where that one is dead.
+func TestHealerBreaksAtEachStep(t *testing.T) {
+	t.Parallel()
+	for _, b := range []breakage{
+		{"killed before", false, func(h *restarttest.Healer) error { h.Kill(); return nil }},
+		{"failed at", false, func(*restarttest.Healer) error { return errStep }},
+		{"not told of", true, func(*restarttest.Healer) error { return errStep }},
+	} {
+		t.Run(strings.ReplaceAll(b.name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			var all tally
+			t.Run("plays", func(t *testing.T) {
+				for _, s := range load(t) {
+					if s.filesOnly() {
+						continue
+					}
+					t.Run(s.name, func(t *testing.T) {
+						t.Parallel()
+						for n := 1; ; n++ {
+							if !due(s, n, 2) {
+								continue
+							}
+							ends, broke := b.at(t, s, n)
+							if !broke || t.Failed() {
+								return
+							}
+							all.add(ends)
+						}
+					})
+				}
+			})
+			t.Logf("%s %d steps; they ended as %v", b.name, all.broken, all.of)
+		})
+	}
+}
+
+// at plays a script in which the n-th step of its healers breaks.
+func (b breakage) at(t *testing.T, s script, n int) (ends []string, broke bool) {
 	t.Helper()
 	p := newPlay(t, s, newStorage(t, inMemory))
 	defer func() { p.w.Close() }()
@@ -134,16 +152,17 @@ func killedAt(t *testing.T, s script, n int) (ends []string, killed bool) {
 	var mu sync.Mutex
 	steps, when := 0, ""
 	p.each = func(h *restarttest.Healer) {
-		h.Hook(func(op restarttest.Op) {
+		h.Hook(func(op restarttest.Op) error {
 			mu.Lock()
 			defer mu.Unlock()
-			if op.Done {
-				return
+			if op.Done != b.done {
+				return nil
 			}
 			if steps++; steps == n {
 				when = op.Name
-				h.Kill()
+				return b.act(h)
 			}
+			return nil
 		})
 	}
 	for _, l := range s.lines {
@@ -155,7 +174,7 @@ func killedAt(t *testing.T, s script, n int) (ends []string, killed bool) {
 		p.goOn(line{}, nil)
 	}
 	p.sound()
-	return toTheEnd(t, p.w, fmt.Sprintf("the healer is killed before step %d, %s", n, when)), when != ""
+	return toTheEnd(t, p.w, fmt.Sprintf("the healer is %s step %d, %s", b.name, n, when)), when != ""
 }
 
 // toTheEnd lets the healer go on until nothing is left to do, and checks what every story must come to: no lineage was

@@ -67,10 +67,11 @@ func ExampleHealer_Hook() {
 	scout.Die(restarttest.TornImport("acme.wire:Frame"))
 	w.Advance(30 * time.Second)
 	h := w.Healer()
-	h.Hook(func(op restarttest.Op) {
+	h.Hook(func(op restarttest.Op) error {
 		if op.Name == "begin_launch" && op.Done {
 			h.Kill()
 		}
+		return nil
 	})
 	_, err := w.Pass()
 	fmt.Println(err != nil, scout.Stands())

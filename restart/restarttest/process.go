@@ -44,7 +44,7 @@ type process struct {
 	dead bool
 	slow bool // it waits for a launch that hangs
 	ops  int
-	hook func(Op)
+	hook func(Op) error
 }
 
 // spawn starts a process. Its stores are opened for it alone.
@@ -109,7 +109,8 @@ func (p *process) alive() error {
 	return nil
 }
 
-// before and after are the two sides of a durable step. The hook may kill the process, or keep the step waiting.
+// before and after are the two sides of a durable step. The hook may kill the process, keep the step waiting, or be the
+// error that the step ends in.
 func (p *process) before(name string) error {
 	p.mu.Lock()
 	if p.dead {
@@ -119,20 +120,25 @@ func (p *process) before(name string) error {
 	p.ops++
 	op, hook := Op{N: p.ops, Name: name}, p.hook
 	p.mu.Unlock()
-	if hook != nil {
-		hook(op)
-	}
-	return p.alive()
+	return p.ask(hook, op)
 }
 
 func (p *process) after(name string) error {
 	p.mu.Lock()
 	op, hook := Op{N: p.ops, Name: name, Done: true}, p.hook
 	p.mu.Unlock()
+	return p.ask(hook, op)
+}
+
+func (p *process) ask(hook func(Op) error, op Op) error {
+	var err error
 	if hook != nil {
-		hook(op)
+		err = hook(op)
 	}
-	return p.alive()
+	if dead := p.alive(); dead != nil {
+		return dead
+	}
+	return err
 }
 
 // step is one durable step.

@@ -315,10 +315,11 @@ func (h *Healer) Pass() (restart.Result, error) {
 // Settings are what the healer was started with.
 func (h *Healer) Settings() restart.Settings { return h.set }
 
-// Hook is called before and after each durable step of the process; nil takes it away. It may call Kill. A hook that
-// does not return stops the process there; before a step that changes a record or the breaker it must return, since that
-// step holds their lock.
-func (h *Healer) Hook(f func(Op)) {
+// Hook is called before and after each durable step of the process; nil takes it away. It may call Kill. Its error is what
+// the step ends in: before the step, as from a disk that is full, nothing is done; after it, as when an acknowledgement
+// is lost, all is. A hook that does not return stops the process there; before a step that changes a record or the breaker
+// it must return, since that step holds their lock.
+func (h *Healer) Hook(f func(Op) error) {
 	h.p.mu.Lock()
 	defer h.p.mu.Unlock()
 	h.p.hook = f

@@ -72,7 +72,7 @@ func TestKilledHealerReachesNothing(t *testing.T) {
 	t.Parallel()
 	steps := 0
 	w, _ := broken(t, Config{})
-	w.Healer().Hook(func(op Op) { steps = max(steps, op.N) })
+	w.Healer().Hook(func(op Op) error { steps = max(steps, op.N); return nil })
 	mustPass(t, w)
 	if steps < 6 {
 		t.Fatalf("a whole story has %d steps", steps)
@@ -90,12 +90,13 @@ func TestKilledHealerReachesNothing(t *testing.T) {
 			}})
 			h := w.Healer()
 			starts, rows := 0, 0
-			h.Hook(func(op Op) {
+			h.Hook(func(op Op) error {
 				if op.N == n && !op.Done {
 					starts, rows = len(w.Starts()), len(own.Rows())+len(w.Rows())
 					h.Kill()
 					killed.Store(true)
 				}
+				return nil
 			})
 			if _, err := w.Pass(); !errors.Is(err, errDead) {
 				t.Fatalf("the pass of a killed healer ends with %v", err)
