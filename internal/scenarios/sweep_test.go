@@ -74,7 +74,7 @@ func TestPowerCutAtEachStep(t *testing.T) {
 				var p *play
 				var one sync.Mutex // cuts of launches that go on side by side come one after the other
 				st.hook = func(op faultfs.Op) error {
-					if op.Kind == faultfs.Look || p == nil || !p.passing.Load() || !due(s, op.N, 4) {
+					if op.Kind == faultfs.Look || p == nil || !p.passing.Load() || !due(s, op.N, 8) {
 						return nil
 					}
 					one.Lock()
@@ -126,7 +126,7 @@ func TestHealerBreaksAtEachStep(t *testing.T) {
 					t.Run(s.name, func(t *testing.T) {
 						t.Parallel()
 						for n := 1; ; n++ {
-							if !due(s, n, 2) {
+							if !due(s, n, 3) {
 								continue
 							}
 							ends, broke := b.at(t, s, n)

@@ -72,7 +72,9 @@ func begin(w *World) *World {
 	w.procs = map[int]*process{}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	if w.t != nil {
-		w.dir = w.t.TempDir()
+		if w.dir == "" {
+			w.dir = w.t.TempDir()
+		}
 		w.t.Cleanup(w.Close)
 	} else {
 		dir, err := os.MkdirTemp("", "restarttest-")
@@ -356,6 +358,9 @@ func (w *World) PowerCut(open func(now func() stamp.Time) (Stores, error)) *Worl
 	next := &World{t: w.t, cfg: cfg, clock: w.clock.reboot(), trees: map[string]*tree{}, rows: &notifytest.Recorder{}}
 	if open != nil {
 		next.cfg.Open = open
+	}
+	if w.t != nil {
+		next.dir = w.dir // it lives as long as the test
 	}
 	w.mu.Lock()
 	for name, t := range w.trees {
