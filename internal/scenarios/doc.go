@@ -22,15 +22,16 @@
 //	pause, resume               by hand
 //	settings KEY=VALUE...       the healer is started again: disabled, quiescence, max_defer, per_episode, per_30m, resurface
 //	advance DURATION            time goes by
+//	jump DURATION               the wall clock is set, forwards or back
 //	launches runs|fails|dies|hangs, late    what becomes of replacements; those that hung go on
 //	preflight CODE [for-good]|ok            what the launcher says beforehand
 //	prune NAME                  its record shrinks to a tombstone
 //
 // # What goes wrong
 //
-//	kill healer before|after STEP, kill healer at op N    the next pass is killed there (steps: see restarttest.Op)
-//	fail healer before|after STEP    that step of the next pass fails, undone or done
-//	stop healer after STEP, continue                      the next pass is stopped there, and goes on
+//	kill healer before|after STEP   the next pass is killed there (steps: see restarttest.Op)
+//	fail healer before|after STEP   that step of the next pass fails, undone or done
+//	stop healer after STEP, continue    the next pass is stopped there, and goes on
 //	crash power                 every process is gone; what was not flushed is lost
 //	tear NAME                   the record of its lineage is cut in half, as by a power cut (files only)
 //

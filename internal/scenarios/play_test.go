@@ -132,7 +132,7 @@ func TestMain(m *testing.M) {
 		"update": {2, (*play).update}, "begin update": {2, (*play).update}, "end update": {0, (*play).endUpdate},
 		"stop": {1, intent(run.Killed)}, "dismiss": {1, intent(run.Dismissed)}, "ask": {1, intent(run.Asked)},
 		"pause": {0, (*play).pause}, "resume": {0, (*play).resume}, "settings": {1, (*play).settings},
-		"advance": {1, (*play).advance}, "launches": {1, (*play).launches}, "late": {0, (*play).late},
+		"advance": {1, (*play).advance}, "jump": {1, (*play).jump}, "launches": {1, (*play).launches}, "late": {0, (*play).late},
 		"preflight": {1, (*play).preflight}, "prune": {1, (*play).prune},
 		"kill healer": {2, (*play).killHealer}, "fail healer": {2, (*play).failHealer}, "stop healer": {2, (*play).stopHealer}, "continue": {0, (*play).goOn},
 		"crash power": {0, (*play).crash}, "tear": {1, (*play).tear},
@@ -345,6 +345,11 @@ func (p *play) advance(l line, args []string) []string {
 	return nil
 }
 
+func (p *play) jump(l line, args []string) []string {
+	p.w.Jump(p.duration(l, args[0]))
+	return nil
+}
+
 func (p *play) launches(l line, args []string) []string {
 	fates := map[string]restarttest.Fate{"runs": restarttest.Runs, "fails": restarttest.Fails, "dies": restarttest.Dies, "hangs": restarttest.Hangs}
 	f, ok := fates[args[0]]
@@ -382,20 +387,12 @@ func (p *play) prune(l line, args []string) []string {
 	return nil
 }
 
-// moment tells the step that a command names: "before STEP", "after STEP" or "at op N".
+// moment tells the step that a command names: "before STEP" or "after STEP".
 func (p *play) moment(l line, args []string) func(restarttest.Op) bool {
-	switch {
-	case args[0] == "at" && len(args) == 3:
-		n, err := strconv.Atoi(args[2])
-		if err != nil {
-			p.fail(l, "%v", err)
-		}
-		return func(op restarttest.Op) bool { return op.N == n && !op.Done }
-	case args[0] == "before" || args[0] == "after":
-		return func(op restarttest.Op) bool { return op.Name == args[1] && op.Done == (args[0] == "after") }
+	if args[0] != "before" && args[0] != "after" {
+		p.fail(l, "want before STEP or after STEP")
 	}
-	p.fail(l, "want before STEP, after STEP or at op N")
-	return nil
+	return func(op restarttest.Op) bool { return op.Name == args[1] && op.Done == (args[0] == "after") }
 }
 
 func (p *play) killHealer(l line, args []string) []string {

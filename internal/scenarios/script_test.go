@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -153,6 +154,46 @@ func TestScreenplays(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestNothingIsMissing: each rule of the table has a play that names it, and each transition of the ledger's machine is
+// shown in one.
+func TestNothingIsMissing(t *testing.T) {
+	t.Parallel()
+	missing := map[string]bool{}
+	for n := range 14 {
+		missing[fmt.Sprintf("rule %d", n+1)] = true
+	}
+	for _, e := range []string{"claim", "claimed takeover", "claimed defer", "claimed decline", "claimed begin_launch", "deferred claim",
+		"deferred decline", "launching takeover", "launching bind", "launching abort", "launched settle_ok", "launched settle_failed"} {
+		missing[e] = true
+	}
+	leads := map[string]string{"claim": "claimed", "defer": "deferred", "decline": "declined", "begin_launch": "launching", "bind": "launched"}
+	for _, s := range load(t) {
+		head := strings.ReplaceAll(strings.ToLower(s.head), "rules 3 to 6", "rule 3, rule 4, rule 5, rule 6")
+		for n := range 14 {
+			if name := fmt.Sprintf("rule %d", n+1); regexp.MustCompile(name + `\b`).MatchString(head) {
+				delete(missing, name)
+			}
+		}
+		for _, l := range s.lines {
+			state := ""
+			for _, shown := range l.shows {
+				event, _, _ := strings.Cut(strings.TrimSpace(shown), " ")
+				if l.text != "ledger" || !strings.HasPrefix(shown, "  ") {
+					state = ""
+					continue
+				}
+				delete(missing, strings.TrimSpace(state+" "+event))
+				if to := leads[event]; to != "" {
+					state = to
+				}
+			}
+		}
+	}
+	for what := range missing {
+		t.Errorf("no play shows %s", what)
 	}
 }
 

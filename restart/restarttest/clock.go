@@ -35,6 +35,13 @@ func (c *clock) advance(d time.Duration) {
 	c.wall, c.uptime = c.wall.Add(d), c.uptime+d
 }
 
+// jump sets the wall clock alone, as a person or a time server does.
+func (c *clock) jump(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wall = c.wall.Add(d)
+}
+
 // reboot is the clock of the machine's next boot, a minute later.
 func (c *clock) reboot() *clock {
 	c.mu.Lock()

@@ -61,11 +61,8 @@ type launcher struct {
 
 func (l launcher) Mode() restart.Mode { return restart.Runner }
 
-// Preflight implements restart.Launcher.
+// Preflight implements restart.Launcher. That a supervised run is refused is the healer's own rule, and is left to it here.
 func (l launcher) Preflight(ctx context.Context, o restart.Order) policy.Preflight {
-	if p := restart.SupervisedPreflight(o.Dead); p.Code != "" {
-		return p
-	}
 	if f := l.w.cfg.Preflight; f != nil {
 		return f(ctx, o)
 	}

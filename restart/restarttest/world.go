@@ -134,6 +134,9 @@ func (w *World) Now() stamp.Time { return w.clock.now() }
 // Advance lets time go by.
 func (w *World) Advance(d time.Duration) { w.clock.advance(d) }
 
+// Jump sets the wall clock forwards or back; the boot-time clock goes on as if nothing had been.
+func (w *World) Jump(d time.Duration) { w.clock.jump(d) }
+
 // tick is the second that each thing takes.
 func (w *World) tick() { w.clock.advance(time.Second) }
 
