@@ -206,8 +206,7 @@ func (g gatedJournal) Append(ctx context.Context, r journal.Row) error {
 	return g.p.step("row", func() error { return g.Store.Append(ctx, r) })
 }
 
-// gatedLock is a lock that ends with its process: the world opens each process's stores apart, but those in memory know
-// nothing of processes.
+// gatedLock gives nothing more to a dead process. What it held is released when its pass comes back.
 type gatedLock struct {
 	journal.Lock
 	p *process
