@@ -28,7 +28,8 @@ const roleVar = "MULLIGAN_E2E_ROLE"
 
 // role is that script.
 type role struct {
-	// Play is "healer", "victim", "pruner", "runner", "updater", "looker", or "owner", who runs a first run.
+	// Play is "healer", "victim", "pruner", "runner", "updater", "looker", "owner", who runs a first run, or one of those of
+	// more.
 	Play string
 	Home string
 	// Quiescence is the healer's.
@@ -46,6 +47,8 @@ type role struct {
 	Root    witness.Root
 	Command []string
 	Env     []string
+	// More is what the roles of races and repeated kills have beside that.
+	More more
 }
 
 func TestMain(m *testing.M) {
@@ -101,7 +104,7 @@ func (r role) run(ctx context.Context) error {
 	case "pruner":
 		return r.pruneUntilKilled(ctx)
 	}
-	return fmt.Errorf("there is no such role")
+	return r.More.run(ctx, r)
 }
 
 func (r role) heal(ctx context.Context) error {
