@@ -274,6 +274,9 @@ func (r Record) bind(c Change, illegal error) (Record, error) {
 	if r.Launch == nil || r.Launch.ID != c.Launch || c.Launch == "" {
 		return r, fmt.Errorf("bind %s: launch %q is not the record's: %w", r.Key, c.Launch, ErrBound)
 	}
+	if c.Run != "" && c.Run == r.Facts.Death.Run {
+		return r, fmt.Errorf("bind %s: run %s is the dead one and cannot replace itself: %w", r.Key, c.Run, ErrBound)
+	}
 	if b := r.Launch.Bound; b != nil {
 		if b.Same(c.Actor) && r.Launch.Run == c.Run {
 			return r, nil

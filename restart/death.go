@@ -31,6 +31,7 @@ type death struct {
 	id       string // the launch id, once a slot is asked for
 	launch   string // the same, once the launch is begun
 	episode  string // what the launch will belong to
+	probed   stamp.Time // when the probe's result was had
 	filing   *filing
 	err      error
 }
@@ -299,7 +300,7 @@ func (d *death) record() ledger.Facts {
 		f.Culprit = culpritOf(w.Culprit())
 	}
 	if pr := d.facts.Probe; pr != nil && pr.Result != nil {
-		f.Probe = &ledger.Probe{Outcome: string(pr.Result.Outcome), Modules: pr.Modules, Detail: pr.Result.Detail}
+		f.Probe = &ledger.Probe{Outcome: string(pr.Result.Outcome), Modules: pr.Modules, Detail: pr.Result.Detail, At: d.probed}
 	}
 	return f
 }

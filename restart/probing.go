@@ -80,6 +80,7 @@ func (p *pass) ask(ctx context.Context, d *death) (asked, string, error) {
 // probeUnion probes a union, and each of its sets alone when it fails: one broken module says nothing of the others.
 func (p *pass) probeUnion(ctx context.Context, prober probe.Prober, as []asked, u probe.Union) {
 	res, err := p.probeOnce(ctx, prober, as[u.Members()[0]].roots, u.Need)
+	at := p.h.cfg.Now()
 	if alone := u.Alone(); err == nil && res.Outcome != probe.Healthy && len(alone) > 0 {
 		for _, v := range alone {
 			p.probeUnion(ctx, prober, as, v)
@@ -91,6 +92,7 @@ func (p *pass) probeUnion(ctx context.Context, prober probe.Prober, as []asked, 
 			as[i].d.err = err
 			continue
 		}
+		as[i].d.probed = at
 		as[i].d.facts.Probe = &policy.Probe{Result: &res, Modules: as[i].need.Modules}
 	}
 }

@@ -89,6 +89,12 @@ def undefined():
     wire.broken()
 
 
+def noise():
+    sys.stderr.write("WARNING request timed out after 30s, retrying\n")
+    sys.stderr.write("Error code: 429 - rate limit, retrying\n")
+    sys.stderr.write("TimeoutError: timed out\n")
+
+
 def bug():
     raise ValueError("the answer is not 42")
 

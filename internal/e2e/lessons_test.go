@@ -249,13 +249,7 @@ func TestLessonTimeoutInTheLogDoesNotVeto(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
 	w.branch("v2", renamed...)
-	const noisy = `echo "WARNING request timed out after 30s, retrying" >&2
-echo "Error code: 429 - rate limit, retrying" >&2
-echo "TimeoutError: timed out" >&2
-exec "$@"`
-	scout := w.startAs("scout", func(s *managed.Spec) {
-		s.Recipe.Command = append([]string{"/bin/sh", "-c", noisy, "sh"}, s.Recipe.Command...)
-	}, "mark:preparing", "wait:update", "encode").waits("update")
+	scout := w.start("scout", "mark:preparing", "wait:update", "noise", "encode").waits("update")
 	w.update("v2")
 	w.tell("update")
 	scout.dies()

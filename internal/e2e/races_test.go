@@ -240,7 +240,7 @@ func (w *world) aloneSpec(name string) managed.Spec {
 // Seen to fail: with a name that is taken without a look at who holds it, on either side.
 func TestOuterSupervisor(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{})
+	w := newWorld(t, options{prober: healthy{}})
 	w.branch("v2", renamed...)
 	names := []string{"scout", "herald", "porter"}
 	ended := make(chan error, len(names))
@@ -255,7 +255,7 @@ func TestOuterSupervisor(t *testing.T) {
 	rested()
 	var healers []*actor
 	for range 3 {
-		healers = append(healers, w.play(role{Play: "halting", Stop: filepath.Join(w.state, "stop")}))
+		healers = append(healers, w.play(role{Play: "halting", Stop: filepath.Join(w.state, "stop"), More: more{Healthy: true}}))
 	}
 	w.tell("update")
 	for range names {
@@ -319,7 +319,7 @@ func (w *world) supervise(spec managed.Spec, done string) error {
 // Seen to fail: as TestOuterSupervisor, and with a MayReplace that does not ask who holds the name.
 func TestRestartByHandRacesTheHealers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{})
+	w := newWorld(t, options{prober: healthy{}})
 	w.branch("v2", renamed...)
 	var cast []*agent
 	for i := range 6 {
@@ -334,7 +334,8 @@ func TestRestartByHandRacesTheHealers(t *testing.T) {
 	}
 	rested()
 	stop := filepath.Join(w.state, "stop")
-	healers := []*actor{w.play(role{Play: "halting", Stop: stop}), w.play(role{Play: "halting", Stop: stop})}
+	healer := role{Play: "halting", Stop: stop, More: more{Healthy: true}}
+	healers := []*actor{w.play(healer), w.play(healer)}
 	var hands []*actor
 	for _, a := range cast {
 		hands = append(hands, w.play(role{Play: "exec", More: more{Spec: w.aloneSpec(a.name)}}))

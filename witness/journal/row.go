@@ -21,7 +21,7 @@ type Row struct {
 	Status Status     `json:"status"`
 	Begun  stamp.Time `json:"begun"`
 	// Closed is zero while the update is under way.
-	Closed  stamp.Time `json:"closed"`
+	Closed  stamp.Time `json:"closed,omitzero"`
 	Command []string   `json:"command,omitempty"`
 	// Boot, PIDNS, PID and Start name the update's process: while it lives the tree is not quiet, even when the writer
 	// of the row was killed.
