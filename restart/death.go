@@ -28,9 +28,9 @@ type death struct {
 
 	facts    policy.Facts
 	decision policy.Decision
-	id       string // the launch id, once a slot is asked for
-	launch   string // the same, once the launch is begun
-	episode  string // what the launch will belong to
+	id       string     // the launch id, once a slot is asked for
+	launch   string     // the same, once the launch is begun
+	episode  string     // what the launch will belong to
 	probed   stamp.Time // when the probe's result was had
 	filing   *filing
 	err      error

@@ -57,6 +57,13 @@ func (p *pass) readLedger(ctx context.Context) error {
 		}
 	}
 	p.h.seen = seen
+	if p.h.owed == nil && !p.h.dry {
+		owed, err := p.behind(ctx)
+		if err != nil {
+			return err
+		}
+		p.h.owed = owed
+	}
 	return nil
 }
 

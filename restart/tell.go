@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/mulligan-dev/mulligan/episode"
@@ -22,6 +23,7 @@ import (
 // deliver. Whatever is not acknowledged stays unmarked in its record and is told again.
 func (p *pass) tell(ctx context.Context) error {
 	episodes := map[string]bool{}
+	maps.Copy(episodes, p.h.owed)
 	var errs []error
 	for k, rec := range p.h.seen {
 		touched := p.touched[k]
@@ -39,7 +41,9 @@ func (p *pass) tell(ctx context.Context) error {
 		}
 	}
 	for id := range episodes {
-		errs = append(errs, p.tellEpisode(ctx, id))
+		err := p.tellEpisode(ctx, id)
+		p.owes(id, err != nil)
+		errs = append(errs, err)
 	}
 	errs = append(errs, p.tellUnreadable(ctx), p.tellPause(ctx), p.overdue(ctx))
 	return errors.Join(errs...)
@@ -80,6 +84,9 @@ func (p *pass) tellEpisode(ctx context.Context, id string) error {
 	members, err := p.members(ctx, id)
 	if err != nil {
 		return err
+	}
+	if len(members) == 0 {
+		return nil // its records cannot be read any more; doctor shows them
 	}
 	ep := episode.Group(members)[0]
 	opts := report.Options{Now: p.now, MaxDefer: p.h.set.MaxDefer, Paused: p.result.Held != ""}

@@ -193,7 +193,9 @@ func (s *reports) PutReport(ctx context.Context, episode string, files map[strin
 				return err
 			}
 		}
-		for _, n := range names {
+		// The last file first: whoever is killed on the way leaves the first one as it was, so that a report is as new as
+		// its first file (report.json) says.
+		for _, n := range slices.Backward(names) {
 			if err := d.Rename(".new-"+n, n); err != nil {
 				return err
 			}

@@ -193,6 +193,7 @@ func (s *scene) aftermath(t *testing.T, home string, kill int) (stands string) {
 	if items, err := p.home.Doorbell().Pending(t.Context()); err != nil || len(items) != 0 {
 		t.Errorf("%d doorbells are left (%v)", len(items), err)
 	}
+	leftovers(t, p.home)
 	return stands
 }
 
