@@ -263,7 +263,7 @@ func (r Record) close(c Change, illegal error) (Record, error) {
 }
 
 // bind is the gate. Who presents the launch id first is the replacement; the same process of the same run may repeat
-// it after a lost acknowledgement, anything else must not run.
+// it after a lost acknowledgement, anything else must not run. The dead run is never its own replacement.
 func (r Record) bind(c Change, illegal error) (Record, error) {
 	if r.State != Launching && r.State != Launched {
 		if r.State.Final() {

@@ -152,6 +152,7 @@ func TestRefusals(t *testing.T) {
 		"bind again by the same process":            {bound, change(ledger.Bind, over, none), nil},
 		"bind again by the same process, other run": {bound, change(ledger.Bind, 0, func(c *ledger.Change) { c.Run = "other" }), ledger.ErrBound},
 		"bind by a second process":                  {bound, change(ledger.Bind, 0, by("b")), ledger.ErrBound},
+		"bind by the dead run itself":               {ofRun(begun, "run"), change(ledger.Bind, time.Second, none), ledger.ErrBound},
 		"bind after the healer's lease":             {begun, change(ledger.Bind, 10*over, by("b")), nil},
 		"bind after a takeover":                     {taken, change(ledger.Bind, 2*over, by("r")), nil},
 		"abort by who began":                        {begun, change(ledger.Abort, 2*time.Second, none), nil},
@@ -177,6 +178,12 @@ func TestRefusals(t *testing.T) {
 	if _, err := ledger.New(key, ready(ledger.Defer, 0)); err == nil {
 		t.Error("a record begins with a defer")
 	}
+}
+
+// ofRun is a record about the death of a run.
+func ofRun(r ledger.Record, id string) ledger.Record {
+	r.Facts.Death.Run = id
+	return r
 }
 
 // bare is a claimed record that belongs to no episode yet.
