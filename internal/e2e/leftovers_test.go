@@ -53,12 +53,18 @@ func leftovers(t *testing.T, home *files.Home) {
 			t.Errorf("an update is never closed: %+v, %v", row, err)
 		}
 	}
+	listed := 0
 	for rec, err := range home.Ledger().List(t.Context()) {
 		if err != nil {
 			t.Errorf("the ledger: %v", err)
 			continue
 		}
+		listed++
 		reportTells(t, home, rec)
+	}
+	// The index is a hint, and shows all there is whatever its writer came to.
+	if newest, err := home.Ledger().(ledger.Newest).Newest(t.Context(), listed+1); err != nil || len(newest) != listed {
+		t.Errorf("the index leads to %d of %d records (%v)", len(newest), listed, err)
 	}
 }
 

@@ -62,9 +62,14 @@ func (m more) run(ctx context.Context, r role) error {
 // wire is the host of a role, with its launcher, lease and inbox.
 func (m more) wire(ctx context.Context, r role) (*parts, error) {
 	var once sync.Once
+	var filing sync.RWMutex
 	halt := func(moment string) {
 		if moment == m.Halt {
+			// Not while evidence is on its way: a process that is stopped with a kernel lock keeps everybody from it, and
+			// no lease ends that.
+			filing.Lock()
 			once.Do(m.halt)
+			filing.Unlock()
 		}
 	}
 	o := options{settings: restart.Settings{Quiescence: r.Quiescence, Lease: m.Lease}}
@@ -74,11 +79,12 @@ func (m more) wire(ctx context.Context, r role) (*parts, error) {
 	o.launcher = func(*parts) restart.Launcher {
 		return haltingLauncher{runnerLauncher(r.Home, 0), halt, m.Deaf}
 	}
-	if m.Halt == "reserved" {
-		o.stores = func(s restart.Stores) restart.Stores {
+	o.stores = func(s restart.Stores) restart.Stores {
+		s.Evidence = filedEvidence{s.Evidence, &filing}
+		if m.Halt == "reserved" {
 			s.Storm = haltingStorm{s.Storm, halt}
-			return s
 		}
+		return s
 	}
 	if err := m.notifiers(&o); err != nil {
 		return nil, err
@@ -128,6 +134,18 @@ func (s haltingStorm) UpdateState(ctx context.Context, f func(storm.State, stamp
 	st, err := s.Store.UpdateState(ctx, f)
 	s.halt("reserved")
 	return st, err
+}
+
+// filedEvidence lets a healer halt only between two writes of evidence.
+type filedEvidence struct {
+	ledger.Evidence
+	filing *sync.RWMutex
+}
+
+func (e filedEvidence) Put(ctx context.Context, k ledger.Key, files map[string][]byte) (string, error) {
+	e.filing.RLock()
+	defer e.filing.RUnlock()
+	return e.Evidence.Put(ctx, k, files)
 }
 
 // halting is a healer that looks again and again, until a file is there.

@@ -38,8 +38,8 @@ func (w *world) counted(name string, more ...string) *agent {
 // TestStoppedHealerIsOvertaken: a healer is stopped by a signal at a moment between its claim and its launch. When its
 // lease is over another healer overtakes it; then it goes on, and does no harm: one replacement.
 //
-// Seen to fail: with a BeginLaunch that does not ask who owns the record (mustOwn), and with a gate that binds in a final
-// record.
+// Seen to fail: with a BeginLaunch that does not ask who owns the record (mustOwn), and with a runner that looks neither
+// at the record's state nor at the gate's refusal.
 func TestStoppedHealerIsOvertaken(t *testing.T) {
 	t.Parallel()
 	for moment, want := range map[string]struct {
@@ -74,6 +74,7 @@ func TestStoppedHealerIsOvertaken(t *testing.T) {
 			}
 			w.tell("stop")
 			slept.endsWell()
+			w.until("its runner to be gone", func() bool { return !alive(t, w.home.Dir()) })
 			w.wantStands(scout, want.stands)
 			w.wantStarts(scout, want.starts)
 			if n := w.runsOf("scout"); n != want.starts {
@@ -166,7 +167,7 @@ func TestTwoRunnersOfOneLaunch(t *testing.T) {
 
 // TestManualRunBesideTheLoop: the loop is awake for some deaths when a person runs each of them by name, twice at once.
 //
-// Seen to fail: with a claim that overwrites instead of creating exclusively.
+// Seen to fail: with a claim that is neither refused by a record that is there nor made exclusively.
 func TestManualRunBesideTheLoop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
@@ -334,7 +335,7 @@ func (w *world) reached(name string, stage int) bool {
 // TestRestartByHandRacesTheHealers: between the death and the launch a person starts the name again, as healers look at
 // it. Whoever is first, there are never two at a time, and where the person was first nothing is put back.
 //
-// Seen to fail: as TestOuterSupervisor, and with a MayReplace that does not ask who holds the name.
+// Seen to fail: as TestOuterSupervisor.
 func TestRestartByHandRacesTheHealers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{prober: healthy{}})
@@ -388,6 +389,39 @@ func TestRestartByHandRacesTheHealers(t *testing.T) {
 		h.endsWell()
 	}
 	t.Logf("%d of %d by hand", byHand, len(cast))
+}
+
+// TestRestartByHandWhileAHealerIsStopped: the same, at exact moments. A healer is stopped on its way to the launch, a
+// person starts the name, and the healer goes on: the name is the person's.
+//
+// Seen to fail: with a MayReplace that does not ask who holds the name, and with a commit() that does not look once
+// more.
+func TestRestartByHandWhileAHealerIsStopped(t *testing.T) {
+	t.Parallel()
+	for moment, want := range map[string]string{"claimed": "declined", "reserved": "declined", "begun": "settled_failed"} {
+		t.Run(moment, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, options{})
+			scout := w.counted("scout")
+			rested()
+			slept := w.play(role{Play: "halting", Stop: filepath.Join(w.state, "stop"), More: more{Halt: moment, How: "stop"}})
+			slept.waitStopped(t)
+			hand := w.play(role{Play: "exec", More: more{Spec: w.spec("scout", "count:starts-scout", "wait:by-hand", "say:worked")}})
+			w.until("the person's run to work", func() bool { return w.has("scout-waits-for-by-hand") })
+			slept.goesOn()
+			w.until("the record to be closed", func() bool { return w.record(scout).State.Final() })
+			w.tell("stop")
+			slept.endsWell()
+			w.wantStands(scout, want+" manual_relaunch")
+			w.tell("by-hand")
+			hand.endsWell()
+			w.until("whatever was started to be gone", func() bool { return !alive(t, w.home.Dir()) })
+			w.wantStarts(scout, 2)
+			if !w.has("worked") || w.bells() != 0 {
+				t.Errorf("the person's run worked: %v; %d doorbells are left", w.has("worked"), w.bells())
+			}
+		})
+	}
 }
 
 // TestPidNamespaces: two healers in two pid namespaces, each the first process there. Neither takes the other for dead
