@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -95,7 +96,11 @@ func (m more) wire(ctx context.Context, r role) (*parts, error) {
 func (m more) halt() {
 	switch m.How {
 	case "stop":
+		// The signal may take a moment to stop all threads, so this one waits until it is continued.
+		goOn := make(chan os.Signal, 1)
+		signal.Notify(goOn, syscall.SIGCONT)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		<-goOn
 	case "kill":
 		die()
 	default:
