@@ -329,7 +329,7 @@ func (tr *troupe) goesOn(t *testing.T, home, box string) {
 // TestHeldTimeAgesNothing: a deferral waits through hours of a pause and of a disabled healer, over many passes of healers
 // old and new. Not a byte of the ledger changes meanwhile, and afterwards it is as old as before.
 //
-// Seen to fail: with an age that counts held time, and with a pass that goes on writing deferrals while it is held.
+// Seen to fail: with an age that counts held time, and with a pass that decides while it is held.
 func TestHeldTimeAgesNothing(t *testing.T) {
 	t.Parallel()
 	settings := restart.Settings{Quiescence: 24 * time.Hour, MaxDefer: 30 * time.Minute, Resurface: 10 * time.Minute}
