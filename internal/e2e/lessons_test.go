@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -339,13 +338,4 @@ func TestLessonRefusalForGoodIsDeclinedAtOnce(t *testing.T) {
 			}
 		})
 	}
-}
-
-// history is all states of a record, for a failure's message.
-func history(r *ledger.Record) string {
-	var b strings.Builder
-	for _, h := range r.History {
-		fmt.Fprintf(&b, "%s %s (%s)\n", h.At, h.Event, h.Reason)
-	}
-	return b.String()
 }
