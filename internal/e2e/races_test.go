@@ -395,7 +395,7 @@ func TestRestartByHandRacesTheHealers(t *testing.T) {
 // TestRestartByHandWhileAHealerIsStopped: the same, at exact moments. A healer is stopped on its way to the launch, a
 // person starts the name, and the healer goes on: the name is the person's.
 //
-// Seen to fail: with a MayReplace that does not ask who holds the name.
+// Seen to fail: with a MayReplace that allows everything.
 func TestRestartByHandWhileAHealerIsStopped(t *testing.T) {
 	t.Parallel()
 	for moment, want := range map[string]string{"claimed": "declined", "reserved": "declined", "begun": "settled_failed"} {
