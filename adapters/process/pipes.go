@@ -17,15 +17,18 @@ func pipe() (r, w *os.File, err error) {
 	return pair(fds)
 }
 
-// socketpair is a stream both ways: our end waits in the poller, the other blocks.
-func socketpair() (ours, theirs *os.File, err error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make a socket pair: %w", err)
+// inbound is a pipe to a child: its read end blocks, as a child expects it, and our end waits in the runtime's poller.
+func inbound() (theirs, ours *os.File, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, fmt.Errorf("make a pipe: %w", err)
 	}
-	return pair(fds)
+	fds[0], fds[1] = fds[1], fds[0]
+	ours, theirs, err = pair(fds)
+	return theirs, ours, err
 }
 
+// pair makes the first descriptor ours.
 func pair(fds [2]int) (ours, theirs *os.File, err error) {
 	if err := unix.SetNonblock(fds[0], true); err != nil {
 		unix.Close(fds[0])

@@ -1,17 +1,18 @@
 def _probe():
     # Runs in the probed interpreter, Python 2.7 to 3.x. It imports nothing that the interpreter has not loaded at its
-    # start, so that a probe costs what the bare import costs. Descriptor 3 is a socket: the request comes in on it, and
-    # what is proven goes out on it, marked with a nonce that no module sees.
+    # start, so that a probe costs what the bare import costs. The request comes in on descriptor 3, and what is proven
+    # goes out on descriptor 4, marked with a nonce that no module sees.
     import sys
     import posix
 
-    fd = 3
+    fd = 4
     request = b''
     while True:
-        block = posix.read(fd, 65536)
+        block = posix.read(3, 65536)
         if not block:
             break
         request += block
+    posix.close(3)
     fields = request.split(b'\0')
     if bytes is not str:
         fields[1:] = [f.decode(sys.getfilesystemencoding(), 'surrogateescape') for f in fields[1:]]

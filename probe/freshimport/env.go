@@ -11,7 +11,10 @@ var allowed = map[string]bool{
 	"SSL_CERT_FILE":      true,
 	"SSL_CERT_DIR":       true,
 	"REQUESTS_CA_BUNDLE": true,
+}
 
+// python are the variables of that language.
+var python = map[string]bool{
 	"PYTHONHOME": true, "PYTHONPLATLIBDIR": true, "PYTHONUSERBASE": true, "PYTHONNOUSERSITE": true,
 	"PYTHONOPTIMIZE": true, "PYTHONDONTWRITEBYTECODE": true, "PYTHONPYCACHEPREFIX": true,
 	"PYTHONUTF8": true, "PYTHONIOENCODING": true, "PYTHONCOERCECLOCALE": true, "PYTHONWARNINGS": true,
@@ -23,11 +26,16 @@ var allowed = map[string]bool{
 // variables that change what an import finds or how it is compiled. Everything else stays out: keys and tokens, what
 // the run was told about itself, and Mulligan's own variables. The order is kept; of duplicates the last counts.
 func Env(env []string) []string {
+	return filterEnv(env, func(key string) bool { return allowed[key] || python[key] })
+}
+
+// filterEnv keeps the variables that keep names, and the locale's.
+func filterEnv(env []string, keep func(key string) bool) []string {
 	at := map[string]int{}
 	out := []string{}
 	for _, kv := range env {
 		key, _, ok := strings.Cut(kv, "=")
-		if !ok || !allowed[key] && !strings.HasPrefix(key, "LC_") {
+		if !ok || !keep(key) && !strings.HasPrefix(key, "LC_") {
 			continue
 		}
 		if i, dup := at[key]; dup {

@@ -39,6 +39,7 @@ type Command struct {
 	Unset []string
 
 	ignoreEnv, safePath bool
+	path                []string // the search path that the flags of a dialect give, as written
 }
 
 // Parse reads a command line. ok is false when it does not name a Python interpreter, directly or through env(1); a

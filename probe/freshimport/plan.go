@@ -36,6 +36,21 @@ func Plan(s Setting, modules []string) (p probe.Plan, ok bool) {
 	return p, true
 }
 
+// Plan is the probe of modules in a setting, as [Plan] is for Python. What the run loaded before its program (node
+// --require) is left out where it is user code.
+func (d Dialect) Plan(s Setting, modules []string) (p probe.Plan, ok bool) {
+	if p, ok = Plan(s, modules); !ok {
+		return p, false
+	}
+	p.Env, p.Args = d.Env(s.Env), nil
+	for _, a := range s.Runtime.Args {
+		if f := d.File(a); f == "" || !s.workspace(f) && (s.Real == nil || !s.workspace(s.Real(f))) {
+			p.Args = append(p.Args, a)
+		}
+	}
+	return p, true
+}
+
 // workspace reports whether a folder is user code: it lies in a workspace, and in no root whose folder is longer than
 // the workspace's. At equal length it is the workspace's.
 func (s Setting) workspace(dir string) bool {

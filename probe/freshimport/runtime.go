@@ -35,7 +35,7 @@ type Place struct {
 func (c Command) Runtime(interpreter string, env []string, at Place) Runtime {
 	rt := Runtime{Interpreter: interpreter, Args: c.Args}
 	safe := c.safePath
-	if !c.ignoreEnv && value(env, "PYTHONSAFEPATH") != "" {
+	if !c.ignoreEnv && lookup(env, "PYTHONSAFEPATH") != "" {
 		safe = true
 	}
 	switch {
@@ -50,7 +50,7 @@ func (c Command) Runtime(interpreter string, env []string, at Place) Runtime {
 	if c.ignoreEnv {
 		return rt
 	}
-	list := value(env, "PYTHONPATH")
+	list := lookup(env, "PYTHONPATH")
 	if list == "" {
 		return rt
 	}
@@ -63,7 +63,7 @@ func (c Command) Runtime(interpreter string, env []string, at Place) Runtime {
 	return rt
 }
 
-func value(env []string, key string) string {
+func lookup(env []string, key string) string {
 	for i := len(env) - 1; i >= 0; i-- {
 		if v, ok := strings.CutPrefix(env[i], key+"="); ok {
 			return v
