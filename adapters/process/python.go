@@ -9,10 +9,10 @@ import (
 	"github.com/mulligan-dev/mulligan/probe/freshimport"
 )
 
-// program is what the probed interpreter runs.
+// pythonProgram is what the probed interpreter runs.
 //
 //go:embed program.py
-var program string
+var pythonProgram string
 
 // DefaultOutputLimit bounds what is kept of a probed interpreter's output.
 const DefaultOutputLimit = 16 << 10
@@ -58,5 +58,5 @@ func pythonCommand(plan probe.Plan, at site) (argv, env []string, err error) {
 		argv = append(argv, "-B")
 		env = append(env, "PYTHONDONTWRITEBYTECODE=1") // also for what a module starts
 	}
-	return append(argv, "-c", program), env, nil
+	return append(argv, "-c", pythonProgram), env, nil
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/mulligan-dev/mulligan/probe/freshimport"
 )
 
-// Program is what a recipe comes to when it starts Python.
+// Program is what a recipe comes to when it starts an interpreter: Python, Node.js, Ruby, PHP or a JVM.
 type Program struct {
 	Runtime run.Runtime
 	// Entry is the program that the command line names, a script's file filled in. A probe never runs it.
 	Entry freshimport.Entry
 }
 
-// Runtime is the interpreter that a recipe starts, nil when the command is not Python. Call it at the run's boot: an
+// Runtime is the interpreter that a recipe starts, nil when the command starts none that is known. Call it at the run's boot: an
 // update may change what the names lead to.
 func Runtime(r run.Recipe) (*run.Runtime, error) {
 	p, err := Resolve(r)
@@ -34,55 +34,91 @@ func Runtime(r run.Recipe) (*run.Runtime, error) {
 }
 
 // Resolve is [Runtime] together with the program that the command line names. A command through env(1) and a script
-// whose first line names Python are followed; other wrappers are not, and are not Python. An interpreter in a virtual
+// whose first line names an interpreter are followed; other wrappers are not, and have no runtime. An interpreter in a virtual
 // environment is a symlink that must stay one: it is not resolved.
 func Resolve(r run.Recipe) (*Program, error) {
 	if len(r.Command) == 0 {
 		return nil, nil
 	}
-	argv, env := r.Command, r.Env
-	c, ok := freshimport.Parse(argv)
-	if !ok {
-		path, err := lookPath(argv[0], r.Dir, env)
-		if err != nil {
-			return nil, nil // it will not start, so it is no Python either; the start says why
-		}
-		head, err := readHead(path)
-		if err != nil {
-			return nil, fmt.Errorf("find the runtime of %s: %w", argv[0], err)
-		}
-		// The kernel gives the interpreter the path that the script was found by.
-		if argv, ok = freshimport.Shebang(head, path, argv); !ok {
-			return nil, nil
-		}
-		if c, ok = freshimport.Parse(argv); !ok {
-			return nil, nil
-		}
-	}
-	env = c.Over(env)
-	interpreter, err := lookPath(c.Interpreter, r.Dir, env)
-	if err != nil {
-		return nil, fmt.Errorf("find the runtime of %s: %w", r.Command[0], err)
-	}
-	if interpreter, err = throughShim(interpreter, r.Dir, env); err != nil {
-		return nil, fmt.Errorf("find the runtime of %s: %w", r.Command[0], err)
-	}
 	dir := r.Dir
 	if dir == "" {
+		var err error
 		if dir, err = os.Getwd(); err != nil {
 			return nil, fmt.Errorf("find the runtime of %s: %w", r.Command[0], err)
 		}
 	}
-	place := freshimport.Place{Dir: dir}
-	if c.Entry.Kind == freshimport.Script {
-		place.Script, place.ScriptIsTree = locate(dir, c.Entry.Name)
-		c.Entry.File = place.Script
+	prog, err := resolve(r.Command, dir, r.Env)
+	if prog == nil && err == nil {
+		prog, err = resolveScript(r.Command, dir, r.Env)
 	}
-	rt := c.Runtime(interpreter, env, place)
-	return &Program{
-		Runtime: run.Runtime{Name: freshimport.Name, Interpreter: rt.Interpreter, Args: rt.Args, Path: rt.Path},
-		Entry:   c.Entry,
-	}, nil
+	if err != nil {
+		return nil, fmt.Errorf("find the runtime of %s: %w", r.Command[0], err)
+	}
+	return prog, nil
+}
+
+// resolveScript is resolve for a script that is started by its own path.
+func resolveScript(argv []string, dir string, env []string) (*Program, error) {
+	path, err := lookPath(argv[0], dir, env)
+	if err != nil {
+		return nil, nil // it will not start, so it has no runtime either; the start says why
+	}
+	head, err := readHead(path)
+	if err != nil {
+		return nil, err
+	}
+	// The kernel gives the interpreter the path that the script was found by.
+	argv, ok := freshimport.Shebang(head, path, argv)
+	if !ok {
+		return nil, nil
+	}
+	return resolve(argv, dir, env)
+}
+
+// resolve reads a command line that names an interpreter, nil when it names none that is known.
+func resolve(argv []string, dir string, env []string) (*Program, error) {
+	if c, ok := freshimport.Parse(argv); ok {
+		env = c.Over(env)
+		interpreter, err := findInterpreter(c.Interpreter, dir, env, []string{"-E", "-S", "-c", "import sys; print(sys.executable)"})
+		if err != nil {
+			return nil, err
+		}
+		place := freshimport.Place{Dir: dir}
+		if c.Entry.Kind == freshimport.Script {
+			place.Script, place.ScriptIsTree = locate(dir, c.Entry.Name)
+			c.Entry.File = place.Script
+		}
+		return program(freshimport.Name, c.Runtime(interpreter, env, place), c.Entry), nil
+	}
+	for _, d := range freshimport.Dialects() {
+		c, ok := d.Parse(argv)
+		if !ok {
+			continue
+		}
+		env = c.Over(env)
+		interpreter, err := findInterpreter(c.Interpreter, dir, env, d.Ask)
+		if err != nil {
+			return nil, nil // such a run starts all the same; it has no interpreter to try its code with
+		}
+		if c.Entry.Kind == freshimport.Script {
+			c.Entry.File, _ = locate(dir, c.Entry.Name)
+		}
+		return program(d.Name, d.Runtime(c, interpreter, env, dir), c.Entry), nil
+	}
+	return nil, nil
+}
+
+func program(name string, rt freshimport.Runtime, e freshimport.Entry) *Program {
+	return &Program{Runtime: run.Runtime{Name: name, Interpreter: rt.Interpreter, Args: rt.Args, Path: rt.Path}, Entry: e}
+}
+
+// findInterpreter is an interpreter's absolute path, also behind a version manager's script.
+func findInterpreter(name, dir string, env, ask []string) (string, error) {
+	found, err := lookPath(name, dir, env)
+	if err != nil {
+		return "", err
+	}
+	return throughShim(found, dir, env, ask)
 }
 
 // locate is a script's real path, as Python computes sys.path from it, and whether it is a folder or an archive.
@@ -140,16 +176,19 @@ func readHead(path string) ([]byte, error) {
 // shimWait bounds the question to a version manager's shim.
 const shimWait = 10 * time.Second
 
-// throughShim asks a "python" that is a script (pyenv, asdf) which interpreter it starts. What it answers depends on
+// throughShim asks an interpreter that is a script (pyenv, asdf) which one it starts. What it answers depends on
 // the folder and the environment, and a probe has neither.
-func throughShim(interpreter, dir string, env []string) (string, error) {
+func throughShim(interpreter, dir string, env, ask []string) (string, error) {
 	head, err := readHead(interpreter)
 	if err != nil || !bytes.HasPrefix(head, []byte("#!")) {
 		return interpreter, err
 	}
+	if len(ask) == 0 {
+		return "", fmt.Errorf("%s is a script that cannot be asked which interpreter it starts", interpreter)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), shimWait)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, interpreter, "-E", "-S", "-c", "import sys; print(sys.executable)")
+	cmd := exec.CommandContext(ctx, interpreter, ask...)
 	cmd.Dir, cmd.Env = dir, env
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()

@@ -1,6 +1,9 @@
 package freshimport
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // allowed are the variables that a probe keeps: what decides where an interpreter, its libraries and the user's own
 // packages are found, and how text and certificates are read. PYTHONPATH is not among them: the plan's Path carries it.
@@ -46,4 +49,10 @@ func filterEnv(env []string, keep func(key string) bool) []string {
 		out = append(out, kv)
 	}
 	return out
+}
+
+// EnvWith is [Env] without what belongs to Python, and with the named variables besides: the environment of a command that
+// a host declares.
+func EnvWith(env, names []string) []string {
+	return filterEnv(env, func(key string) bool { return allowed[key] || slices.Contains(names, key) })
 }
