@@ -2,7 +2,8 @@
 // real interpreters and writes only into the test's own temporary folders.
 //
 // Call [Run] with a [Subject]: the prober, the interpreter and a [Language] in which the suite writes the modules it
-// needs. [Python] is one; another runtime brings its own. A language that cannot do something (fork, say) leaves it
+// needs. [Python], [Node], [Ruby], [PHP], [JVM] and [Shell] are there, [C] for a compiler that the caller names; another
+// runtime brings its own. A language that cannot do something (fork, say) leaves it
 // out, and the checks that need it are skipped with a line that says so.
 //
 // It refuses a subject without a prober or an interpreter. What is promised: each check stands alone, and its failure
@@ -41,6 +42,9 @@ type Language struct {
 	Write func(dir, module string, does Behaviour, arg string) error
 	// PathVariable is the variable that adds folders to the search path, such as PYTHONPATH.
 	PathVariable string
+	// Inert is set where loading runs no code of a module, as with classes and native objects that are only looked
+	// through. Then a module that is loaded leaves no trace, and every module that leaves one is a promise broken.
+	Inert bool
 }
 
 // ErrCannot means that a language has no way to do something.

@@ -1,15 +1,9 @@
 package probetest
 
-import (
-	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
-)
+import "strconv"
 
 // Python writes modules for Python, 2.7 and later.
-var Python = Language{Write: writePython, PathVariable: "PYTHONPATH"}
+var Python = Language{Write: write(python, ".py", strconv.QuoteToASCII), PathVariable: "PYTHONPATH"}
 
 // python are the sources; ARG is the argument as a literal.
 var python = map[Behaviour]string{
@@ -45,12 +39,3 @@ const (
 	// flood4M goes past the buffers of the language.
 	flood4M = "import os\nfor i in range(64):\n    for fd in (1, 2): os.write(fd, b'x' * 32767 + b'\\n')\n"
 )
-
-func writePython(dir, module string, does Behaviour, arg string) error {
-	source, ok := python[does]
-	if !ok {
-		return fmt.Errorf("%s: %w", does, ErrCannot)
-	}
-	source = strings.ReplaceAll(source, "ARG", strconv.QuoteToASCII(arg))
-	return os.WriteFile(filepath.Join(dir, module+".py"), []byte(source), 0o600)
-}
