@@ -127,14 +127,24 @@ func rootsOf(r run.Run) []classify.Root {
 	return roots
 }
 
-// unitFiles are the files of the managed units of a verdict that are there now, each once.
+// unitFiles are the files of the managed units of a verdict that are there now, each once. Where none is, what asked for
+// the one that is gone was the program itself, if that is managed code.
 func unitFiles(r run.Run, v classify.Verdict) (out []string) {
 	for _, m := range append(slices.Clone(v.ManagedModules), v.Module) {
 		if f := unitFile(r, m); f != "" && !slices.Contains(out, f) {
 			out = append(out, f)
 		}
 	}
+	if found, ok := commandPath(r.Recipe.Command, r.Recipe.Dir, r.Recipe.Env); ok && len(out) == 0 && v.Module != "" && owned(r, found) {
+		out = append(out, found)
+	}
 	return out
+}
+
+// owned reports whether a file lies in a root, and in no workspace that is nearer.
+func owned(r run.Run, file string) bool {
+	s := freshimport.Setting{Roots: rootsOf(r), Workspaces: r.Workspaces}
+	return s.Managed(file) || s.Managed(real(file))
 }
 
 // unitFile is the file of the current tree that has a unit, empty when there is none: the unit itself where it is a path,

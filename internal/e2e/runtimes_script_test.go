@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// next is a tree's next version: every "One" in it becomes "Two", in names and contents.
+// next is a tree's next version: in names and contents every FrameOne becomes a FrameTwo, every wire-one a wire-two.
 func next(tree []string) (out []string) {
 	for _, s := range tree {
-		out = append(out, strings.NewReplacer("One", "Two", "one", "two").Replace(s))
+		out = append(out, strings.NewReplacer("One", "Two", "_one", "_two", "-one", "-two").Replace(s))
 	}
 	return out
 }
@@ -198,8 +198,8 @@ while {![file exists $env(ACME_STATE)/update]} { after 5 }
 $mode
 tell -done
 `,
-		"lib/pkgIndex.tcl", "package ifneeded acme::wire_one 1.0 [list source [file join $dir wire_one.tcl]]\n",
-		"lib/wire_one.tcl", "package provide acme::wire_one 1.0\n",
+		"lib/pkgIndex.tcl", "package ifneeded acme::wire_one 1.0 [list source [file join $dir acme wire_one.tcl]]\n",
+		"lib/acme/wire_one.tcl", "package provide acme::wire_one 1.0\n",
 	}
 	cast{
 		needs: []string{"tclsh", "tcl"}, runtime: "command", modules: []string{"acme"}, command: []string{"tclsh", "%LIVE%/agent.tcl"},
@@ -267,7 +267,7 @@ main; exit
 		"lib/wire-one.sh", "wire=one\n",
 	}
 	cast{
-		needs: []string{"bash", "bash"}, runtime: "command", check: []string{"bash", "-n"}, modules: []string{"acme"}, command: []string{"bash", "%LIVE%/agent.sh"},
+		needs: []string{"bash", "bash"}, lasting: true, runtime: "command", check: []string{"bash", "-n"}, modules: []string{"acme"}, command: []string{"bash", "%LIVE%/agent.sh"},
 		before: before, after: next(before), plugin: []string{"plugin.sh", "source \"$ACME_WS/wire-one.sh\"\n"},
 		module: "%LIVE%/lib/wire-one.sh", witnesses: allWitnesses,
 		lookalikes: map[string]string{"bug": "answer no_update_signature", "workspace": "answer workspace_import"},

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,11 +59,15 @@ type cast struct {
 	plugin []string
 	// lookalikes are the modes that are left alone, and where their deaths then stand.
 	lookalikes map[string]string
+	// lasting keeps the tree out of the folder for temporary files: a shell does not say whether the file that it misses is
+	// code, and what lies there is taken for data.
+	lasting bool
 	// module is what the verdict must name, and witnesses which must hold.
 	module    string
 	witnesses string
 }
 
+// allWitnesses are what proves an update whose files git keeps.
 const allWitnesses = "boot_identity update_journal file_proof"
 
 // play is the story of one language: the tree is swapped under a living agent, it dies, the healer puts it back once; and
@@ -88,12 +93,18 @@ func (c cast) play(t *testing.T) {
 	for _, a := range append(others, victim) {
 		a.dies()
 	}
-	w.passUntil("scout to end well, which stands at "+w.stands(victim)+" with:\n"+victim.text(), func() bool { return strings.HasPrefix(w.stands(victim), "settled") })
+	for deadline := time.Now().Add(patience); !strings.HasPrefix(w.stands(victim), "settled"); w.pass() {
+		if time.Now().After(deadline) {
+			t.Fatalf("scout stands at %q; %s\nits text was:\n%s", w.stands(victim), why(w.record(victim)), victim.text())
+		}
+	}
 	for range 5 {
 		w.pass()
 	}
 
-	w.wantStands(victim, "settled_ok replacement_ok")
+	if got := w.stands(victim); got != "settled_ok replacement_ok" {
+		t.Fatalf("scout stands at %q, want it put back; its replacement said:\n%s", got, logOf(victim))
+	}
 	if n := w.times("scout-starts"); n != 2 {
 		t.Errorf("scout's program was started %d times, want twice", n)
 	}
@@ -129,6 +140,9 @@ func (c cast) start(w *world, name, mode string) *agent {
 		w.t.Fatal(err)
 	}
 	for i := 0; i+1 < len(c.plugin); i += 2 {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(a.ws, c.plugin[i])), 0o755); err != nil {
+			w.t.Fatal(err)
+		}
 		w.write(filepath.Join(a.ws, c.plugin[i]), c.plugin[i+1])
 	}
 	command := make([]string, 0, len(c.command)+2)
@@ -153,7 +167,11 @@ func (c cast) start(w *world, name, mode string) *agent {
 // stage makes the checkout with both trees and a host beside it.
 func (c cast) stage(t *testing.T) *world {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
+	place := t.TempDir()
+	if c.lasting {
+		place = lastingDir(t)
+	}
+	dir, err := filepath.EvalSymlinks(place)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,6 +204,28 @@ func (c cast) stage(t *testing.T) *world {
 		}
 	})
 	return w
+}
+
+// lastingDir is a folder that is gone after the test and is no temporary one by its name.
+func lastingDir(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err == nil {
+		err = os.MkdirAll(cache, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(cache, "mulligan-e2e-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // commit replaces the whole tree.
@@ -249,6 +289,23 @@ func (c cast) wire(w *world) (*parts, error) {
 	p.updater, err = update.New(update.Config{Journal: stores.Journal, Lock: stores.Lock, Instances: stores.Instances, Sources: p.sources,
 		Commands: process.Commands{NoSignals: true}, Now: w.opts.now})
 	return p, err
+}
+
+// why is what a record says of a run that was not put back.
+func why(rec *ledger.Record) string {
+	if rec == nil {
+		return "there is no record"
+	}
+	return fmt.Sprintf("%s; probe %+v", rec.Note, rec.Facts.Probe)
+}
+
+// logOf is what an agent's replacement said.
+func logOf(a *agent) string {
+	b, err := os.ReadFile(a.replacement().Log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
 }
 
 func sortedKeys(m map[string]string) (out []string) {

@@ -66,6 +66,16 @@ func (s Setting) workspace(dir string) bool {
 	return true
 }
 
+// Managed reports whether a file or folder lies in a root, and in no workspace whose folder is as long or longer.
+func (s Setting) Managed(path string) bool {
+	for _, r := range s.Roots {
+		if n := longest(path, r.Dirs); n >= 0 && n > longest(path, s.Workspaces) {
+			return true
+		}
+	}
+	return false
+}
+
 // longest is the length of the longest of the folders that hold dir, -1 for none. Only whole components count.
 func longest(dir string, folders []string) int {
 	dir = path.Clean(dir)
