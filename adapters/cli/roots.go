@@ -14,7 +14,7 @@ import (
 )
 
 // rootUsage is the syntax of --root, as help and errors show it.
-const rootUsage = "NAME=DIR[,kind=git|pypackage|folder][,modules=A+B][,bindings=A+B][,runtime=python][,package=P][,third_party]"
+const rootUsage = "NAME=DIR[,kind=git|pypackage|folder][,modules=A+B][,bindings=A+B][,runtime=python|node|ruby|php|jvm|elf|command][,package=P][,third_party]"
 
 // declaredRoots are the roots of the flags, or those of the config when there is no flag.
 func (s *shared) declaredRoots(flags []string, c config.Config) ([]witness.Root, error) {
@@ -103,9 +103,9 @@ func setRoot(r *witness.Root, part string, o config.Options) error {
 	case "bindings":
 		r.Bindings = names(value)
 	case "runtime":
-		runtimes := append([]string{"python"}, o.Runtimes...)
+		runtimes := append(config.Runtimes(), o.Runtimes...)
 		if !slices.Contains(runtimes, value) {
-			return fmt.Errorf("runtime %q is not known: use %s", value, strings.Join(runtimes, " or "))
+			return fmt.Errorf("runtime %q is not known: use one of %s", value, strings.Join(runtimes, ", "))
 		}
 		r.Runtime = value
 	case "package":

@@ -42,6 +42,7 @@ import (
 	"github.com/mulligan-dev/mulligan/classify/shell"
 	"github.com/mulligan-dev/mulligan/classify/tcl"
 	"github.com/mulligan-dev/mulligan/notify"
+	"github.com/mulligan-dev/mulligan/probe/freshimport"
 	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/restart/managed"
 	"github.com/mulligan-dev/mulligan/restart/update"
@@ -86,7 +87,7 @@ func (h *host) close() {
 // wire fills in the healer's config: every source, runtime and notifier that the command line has.
 func (h *host) wire(c config.Config) error {
 	sources, err1 := sources()
-	runtimes, err2 := probes()
+	runtimes, err2 := probes(c)
 	judge, err3 := classifier()
 	notifiers, err4 := h.notifiers(c)
 	launcher, err5 := h.launcher()
@@ -116,15 +117,29 @@ func sources() (map[string]witness.Source, error) {
 	return map[string]witness.Source{config.KindGit: git, config.KindPackage: pkg, config.KindFolder: dir}, nil
 }
 
-// probes are how the runtimes' modules are found and loaded, by the runtime's name.
-func probes() (map[string]restart.Runtime, error) {
-	py, err := process.NewPython(process.PythonConfig{})
-	if err != nil {
+// probes are how the runtimes' modules are found and loaded, by the runtime's name. Without a declared command there is no
+// runtime "command", and a root that asks for it by a flag is told that it has no prober.
+func probes(c config.Config) (map[string]restart.Runtime, error) {
+	py, err1 := process.NewPython(process.PythonConfig{})
+	command, err2 := process.NewCommand(process.CommandConfig{})
+	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	return map[string]restart.Runtime{
+	out := map[string]restart.Runtime{
 		"python": {Modules: python.New(), Planner: process.PythonPlanner{Modules: python.New()}, Prober: py},
-	}, nil
+		"elf":    {Modules: freshimport.Names{}, Planner: process.ELFPlanner{}, Prober: process.NewELF()},
+	}
+	if len(c.ProbeCommand) > 0 {
+		out[config.RuntimeCommand] = restart.Runtime{Modules: freshimport.Names{}, Planner: process.CommandPlanner{Command: c.ProbeCommand}, Prober: command}
+	}
+	for _, d := range freshimport.Dialects() {
+		p, err := process.NewInterpreter(process.InterpreterConfig{Dialect: d})
+		if err != nil {
+			return nil, err
+		}
+		out[d.Name] = restart.Runtime{Modules: freshimport.Names{}, Planner: process.InterpreterPlanner{Dialect: d}, Prober: p}
+	}
+	return out, nil
 }
 
 // classifier reads the failure texts of every runtime that there is a package for.

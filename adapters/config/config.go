@@ -35,6 +35,9 @@ type Config struct {
 	Workspaces []string
 	// Roots are the trees of managed code; their folders are absolute and resolved.
 	Roots []witness.Root
+	// ProbeCommand tries the files of roots whose runtime is "command": it is started with a file as its last argument, and
+	// says with exit status 0 that the file loads.
+	ProbeCommand []string
 	// Notifiers are who is told. Absent in the file it is the terminal; an empty list tells nobody.
 	Notifiers []Notifier
 }
@@ -92,4 +95,12 @@ type Options struct {
 func (o Options) kinds() []string {
 	return append([]string{KindGit, KindPackage, KindFolder}, o.Kinds...)
 }
-func (o Options) runtimes() []string { return append([]string{"python"}, o.Runtimes...) }
+func (o Options) runtimes() []string { return append(Runtimes(), o.Runtimes...) }
+
+// RuntimeCommand is the runtime of roots that a declared command tries.
+const RuntimeCommand = "command"
+
+// Runtimes are the runtimes whose code can be tried without a host of one's own.
+func Runtimes() []string {
+	return []string{"python", "node", "ruby", "php", "jvm", "elf", RuntimeCommand}
+}

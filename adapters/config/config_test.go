@@ -185,7 +185,7 @@ func TestDocumentedExample(t *testing.T) {
 	}
 	roots := c.Roots
 	want := Default()
-	want.Roots, want.Workspaces = roots, nil
+	want.Roots, want.Workspaces, want.ProbeCommand = roots, nil, []string{"perl", "-c"}
 	if d := cmp.Diff(want, c); d != "" || len(roots) != 2 || roots[1].Kind != KindPackage {
 		t.Errorf("the example does not show the defaults (-want +got):\n%s", d)
 	}
@@ -255,4 +255,17 @@ func resolvedTemp(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// TestCommandNeedsToBeDeclared: a runtime that says "command" without one would never try anything.
+func TestCommandNeedsToBeDeclared(t *testing.T) {
+	t.Parallel()
+	text := "agent_auto_restart: {roots: [{name: a, dirs: [/x], modules: [a], runtime: command}]%s}"
+	for more, want := range map[string]string{"": "needs probe_command", ", probe_command: [perl, -c]": "", ", probe_command: []": "at least one entry"} {
+		p := &parser{file: "c", folder: standIn, future: standIn, detect: func(string) string { return KindGit }}
+		p.document([]byte(strings.Replace(text, "%s", more, 1)))
+		if err := p.err(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("with %q: %v, want %q", more, err, want)
+		}
+	}
 }

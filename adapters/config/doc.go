@@ -22,6 +22,7 @@
 //	  storm_max_per_30m: 20
 //	  project: default
 //	  workspaces: []                  # folders of user code
+//	  probe_command: [perl, -c]       # tries a file of a root of runtime "command"; exit code 0: it loads; default: none
 //	  notifiers: [terminal]           # terminal, log, {kind: inbox, dir: DIR}
 //	  roots:                          # managed code
 //	    - name: acme
@@ -29,7 +30,8 @@
 //	      dirs: [/srv/acme/lib]
 //	      modules: [acme]             # acme and all below it
 //	      bindings: [acme_core_rs]    # native libraries of the product
-//	      runtime: python             # absent: the new code is never tried, so nothing is put back
+//	      runtime: python             # or node, ruby, php, jvm, elf, command; absent: the new code is never tried, so
+//	                                  # nothing is put back
 //	      third_party: false          # true: a missing third-party module under managed code counts as well
 //	    - name: tools
 //	      package: acme-tools         # an installed distribution: kind pypackage

@@ -102,7 +102,7 @@ func (p *parser) slipped(others []pair, present map[string]bool) {
 // blockKeys are the keys of the block, in the order in which they are documented.
 func blockKeys() []string {
 	return []string{"enabled", "quiescence_seconds", "max_defer_seconds", "pending_resurface_seconds", "retention_days",
-		"storm_max_per_episode", "storm_max_per_30m", "project", "workspaces", "roots", "notifiers"}
+		"storm_max_per_episode", "storm_max_per_30m", "project", "workspaces", "roots", "probe_command", "notifiers"}
 }
 
 // block reads our block into c, and says which keys it has.
@@ -136,10 +136,17 @@ func (p *parser) block(c *Config, n *yaml.Node) map[string]bool {
 			c.Workspaces = p.folders(kv.value, key, 0, p.future)
 		case "roots":
 			c.Roots = p.roots(kv.value, key)
+		case "probe_command":
+			c.ProbeCommand = p.texts(kv.value, key)
 		case "notifiers":
 			c.Notifiers = p.notifiers(kv.value, key)
 		default:
 			p.problem(kv.line, key, "no such key, want one of %s", strings.Join(blockKeys(), ", "))
+		}
+	}
+	for i, r := range c.Roots {
+		if r.Runtime == RuntimeCommand && len(c.ProbeCommand) == 0 {
+			p.problem(n.Line, fmt.Sprintf("%s.roots[%d].runtime", Block, i), "%q needs probe_command, the command that tries a file given as its last argument", RuntimeCommand)
 		}
 	}
 	return present

@@ -98,7 +98,7 @@ func resolve(argv []string, dir string, env []string) (*Program, error) {
 		env = c.Over(env)
 		interpreter, err := findInterpreter(c.Interpreter, dir, env, d.Ask)
 		if err != nil {
-			return nil, nil // such a run starts all the same; it has no interpreter to try its code with
+			return nil, err
 		}
 		if c.Entry.Kind == freshimport.Script {
 			c.Entry.File, _ = locate(dir, c.Entry.Name)
