@@ -50,7 +50,7 @@ const (
 	search      // the value is a list of folders to search
 	code        // the value is the program
 	script      // the value is the program's file
-	archive     // the value is the program's file, and all that is searched
+	archive     // the value is an archive with the program, and all that is searched
 	class       // the value is the program's class
 	refuse      // the command line cannot be read
 )
@@ -115,12 +115,11 @@ func (d Dialect) Parse(argv []string) (c Command, ok bool) {
 			c.Args = append(c.Args, r.write(val))
 		case search:
 			c.path = append(c.path, val)
-		case script, archive:
+		case script:
 			c.Entry = Entry{Kind: Script, Name: val}
-			if r.use == archive {
-				c.path = []string{val}
-				return c, true
-			}
+		case archive:
+			c.path = []string{val}
+			return c, true
 		case code, class:
 			return c, true
 		case refuse:
