@@ -130,46 +130,48 @@ func TestBrokenProbersAreCaught(t *testing.T) {
 		name   string
 		prober probe.Prober
 		caught []string
+		native bool // it is a prober of native objects
 	}{
 		{"says always healthy", always(probe.Healthy), []string{"broken", "first_failure", "missing", "empty", "no_interpreter",
-			"exit", "exit_hard", "crash", "chatter", "fork", "bounded", "workspace", "timeout", "cancel", "concurrent"}},
-		{"says always broken", always(probe.Broken), []string{"healthy", "no_interpreter", "timeout", "complaint", "stdin"}},
-		{"loads only the first", plan(func(p *probe.Plan) { p.Modules = p.Modules[:min(1, len(p.Modules))] }), []string{"healthy", "broken"}},
-		{"loads only the last", plan(func(p *probe.Plan) { p.Modules = p.Modules[max(0, len(p.Modules)-1):] }), []string{"healthy", "first_failure"}},
-		{"loads backwards", plan(func(p *probe.Plan) { slices.Reverse(p.Modules) }), []string{"order"}},
-		{"writes with NoWrite", plan(func(p *probe.Plan) { p.NoWrite = false }), []string{"no_write"}},
-		{"is late by seconds", plan(func(p *probe.Plan) { p.Timeout += 3500 * time.Millisecond }), []string{"timeout"}},
-		{"forgets what failed", result(func(r *probe.Result) { r.Failed = "" }), []string{"broken", "missing"}},
-		{"forgets what was said", result(func(r *probe.Result) { r.Detail = "" }), []string{"broken", "bounded", "no_interpreter"}},
-		{"keeps the beginning", result(func(r *probe.Result) { r.Detail = r.Detail[:min(len(r.Detail), 100)] }), []string{"bounded"}},
-		{"forgets the time", result(func(r *probe.Result) { r.Took = 0 }), []string{"healthy"}},
-		{"trusts the exit code", naive{wait: time.Second}, []string{"exit", "exit_hard", "chatter", "fork", "empty"}},
-		{"runs beside the host", naive{wait: time.Second}, []string{"place", "workspace", "environment", "no_write"}},
-		{"waits for the interpreter's own end", naive{wait: time.Second}, []string{"thread"}},
-		{"kills the interpreter alone", naive{wait: time.Second}, []string{"group"}},
-		{"searches the environment's path", naive{wait: time.Second}, []string{"workspace"}},
+			"each", "exit", "exit_hard", "crash", "chatter", "fork", "bounded", "workspace", "timeout", "cancel", "concurrent"}, false},
+		{"says always broken", always(probe.Broken), []string{"healthy", "no_interpreter", "timeout", "complaint", "stdin"}, false},
+		{"loads only the first", plan(func(p *probe.Plan) { p.Modules = p.Modules[:min(1, len(p.Modules))] }), []string{"healthy", "broken"}, false},
+		{"loads only the last", plan(func(p *probe.Plan) { p.Modules = p.Modules[max(0, len(p.Modules)-1):] }), []string{"healthy", "first_failure"}, false},
+		{"loads backwards", plan(func(p *probe.Plan) { slices.Reverse(p.Modules) }), []string{"order"}, false},
+		{"writes with NoWrite", plan(func(p *probe.Plan) { p.NoWrite = false }), []string{"no_write"}, false},
+		{"is late by seconds", plan(func(p *probe.Plan) { p.Timeout += 3500 * time.Millisecond }), []string{"timeout"}, false},
+		{"forgets what failed", result(func(r *probe.Result) { r.Failed = "" }), []string{"broken", "missing"}, false},
+		{"forgets what was said", result(func(r *probe.Result) { r.Detail = "" }), []string{"broken", "bounded", "no_interpreter"}, false},
+		{"keeps the beginning", result(func(r *probe.Result) { r.Detail = r.Detail[:min(len(r.Detail), 100)] }), []string{"bounded"}, false},
+		{"forgets the time", result(func(r *probe.Result) { r.Took = 0 }), []string{"healthy"}, false},
+		{"trusts the exit code", naive{wait: time.Second}, []string{"exit", "exit_hard", "chatter", "fork", "empty"}, false},
+		{"runs beside the host", naive{wait: time.Second}, []string{"place", "workspace", "environment", "no_write"}, false},
+		{"waits for the interpreter's own end", naive{wait: time.Second}, []string{"thread"}, false},
+		{"kills the interpreter alone", naive{wait: time.Second}, []string{"group"}, false},
+		{"searches the environment's path", naive{wait: time.Second}, []string{"workspace"}, false},
 		{"gives its own environment", naive{wait: time.Second, spoil: func(c *exec.Cmd, p probe.Plan) {
 			c.Env = append(os.Environ(), "MULLIGAN_PROBER_OWN=1")
-		}}, []string{"environment"}},
-		{"waits for what is left behind", naive{wait: 3500 * time.Millisecond}, []string{"leftover"}},
+		}}, []string{"environment"}, false},
+		{"waits for what is left behind", naive{wait: 3500 * time.Millisecond}, []string{"leftover"}, false},
 		{"leaves stdin to the host", naive{wait: time.Second, spoil: func(c *exec.Cmd, _ probe.Plan) {
 			c.Stdin = strings.NewReader("the host's input\n")
-		}}, []string{"stdin"}},
-		{"ignores the context", uncancelled{good}, []string{"cancel"}},
-		{"returns errors for what cannot be run", erring{good}, []string{"no_interpreter"}},
-		{"mixes probes up", &muddled{Prober: good}, []string{"concurrent"}},
-		{"runs in the tree", naive{wait: time.Second, spoil: func(c *exec.Cmd, p probe.Plan) { c.Dir = p.Path[0] }}, []string{"place"}},
-		{"keeps everything that is said", naive{wait: time.Second}, []string{"bounded"}},
+		}}, []string{"stdin"}, false},
+		{"ignores the context", uncancelled{good}, []string{"cancel"}, false},
+		{"returns errors for what cannot be run", erring{good}, []string{"no_interpreter"}, false},
+		{"mixes probes up", &muddled{Prober: good}, []string{"concurrent"}, false},
+		{"runs in the tree", naive{wait: time.Second, spoil: func(c *exec.Cmd, p probe.Plan) { c.Dir = p.Path[0] }}, []string{"place"}, false},
+		{"keeps everything that is said", naive{wait: time.Second}, []string{"bounded"}, false},
 		{"takes a complaint for a failure", result(func(r *probe.Result) {
 			if strings.Contains(r.Detail, "Error") {
 				r.Outcome = probe.Broken
 			}
-		}), []string{"complaint"}},
+		}), []string{"complaint"}, false},
 		{"gives up on much output", result(func(r *probe.Result) {
 			if len(r.Detail) > 1000 {
 				r.Outcome = probe.Unknown
 			}
-		}), []string{"flood"}},
+		}), []string{"flood"}, false},
+		{"has the loader load native objects", preloading{}, []string{"inert"}, true},
 	}
 	caught := map[string]bool{}
 	for _, tt := range tests {
@@ -185,7 +187,12 @@ func TestBrokenProbersAreCaught(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			failures := probetest.Verify(t, subject(t, tt.prober), tt.caught...)
+			sub := subject(t, tt.prober)
+			if tt.native {
+				sub = elfSubject(t)
+				sub.Prober = tt.prober
+			}
+			failures := probetest.Verify(t, sub, tt.caught...)
 			for _, name := range tt.caught {
 				i := slices.IndexFunc(failures, func(f probetest.Failure) bool { return f.Check == name })
 				if i < 0 {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/mulligan-dev/mulligan/adapters/process"
 	"github.com/mulligan-dev/mulligan/internal/require"
-	"github.com/mulligan-dev/mulligan/probe"
 	"github.com/mulligan-dev/mulligan/probe/freshimport"
 	"github.com/mulligan-dev/mulligan/probe/probetest"
 )
@@ -75,5 +74,3 @@ func TestProbersKeepTheirPromises(t *testing.T) {
 		})
 	}
 }
-
-var _ probe.Prober = process.ELF{}

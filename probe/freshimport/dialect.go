@@ -112,6 +112,9 @@ func (d Dialect) Parse(argv []string) (c Command, ok bool) {
 		}
 		switch r.use {
 		case keep, preload:
+			if val == "" && (r.value == next || r.value == join) {
+				continue // it says nothing, and could not be told from a flag whose value stands behind it
+			}
 			c.Args = append(c.Args, r.write(val))
 		case search:
 			c.path = append(c.path, val)
