@@ -42,7 +42,6 @@ import (
 // cast is what an agent in one language is and does. An agent is started as COMMAND NAME MODE; it makes the file
 // NAME-waits in $ACME_STATE, waits for the file "update" there, and does what MODE says.
 type cast struct {
-	name  string
 	needs []string // programs and how to get them, by turns
 	// before and after are the trees, as path and content by turns; what after leaves out is removed. %LIVE% stands for the
 	// tree's folder.

@@ -51,7 +51,7 @@ func compile(dir, result string, command func(work string) []string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
+	defer func() { _ = os.RemoveAll(work) }() // what cannot be removed is in the folder for temporary files
 	args := command(work)
 	if len(args) == 0 {
 		return fmt.Errorf("write the sources of %s", result)
