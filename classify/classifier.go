@@ -1,7 +1,6 @@
 package classify
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -24,6 +23,7 @@ type Config struct {
 // may.
 type Classifier struct {
 	runtimes []Runtime
+	ears     *ears
 }
 
 // New returns a classifier. It reports everything that is wrong with the config in one error.
@@ -52,7 +52,12 @@ func New(cfg Config) (*Classifier, error) {
 	if len(bad) > 0 {
 		return nil, fmt.Errorf("new classifier: %w", errors.Join(bad...))
 	}
-	return &Classifier{runtimes: append([]Runtime(nil), cfg.Runtimes...)}, nil
+	c := &Classifier{runtimes: append([]Runtime(nil), cfg.Runtimes...)}
+	var err error
+	if c.ears, err = newEars(c.runtimes); err != nil {
+		return nil, fmt.Errorf("new classifier: %w", err)
+	}
+	return c, nil
 }
 
 // Classify judges one death. It never fails: what it cannot read is [Unknown] with a reason.
@@ -74,12 +79,22 @@ func (c *Classifier) classify(in Input) Verdict {
 		return typedCause(in.Cause)
 	}
 	tail := in.Text[max(0, len(in.Text)-TailLimit):]
-	limit := TailLimit
-	if !c.hinted(tail) {
-		limit = statementBytes // no failure is in it, so only the last statement counts
+	heard := c.listen(tail)
+	log, f, rt := c.near(tail, heard.asked)
+	if log == nil {
+		if len(tail) > nearBytes {
+			c.further(&heard, before(tail))
+		}
+		limit := TailLimit
+		if heard.asked == 0 {
+			if !heard.stated && c.quiet(in, tail) {
+				return Verdict{Disposition: Unknown, Reason: "no_update_signature"}
+			}
+			limit = statementBytes // no failure is in it, so only the last statement counts
+		}
+		log = text.Read(in.Text, limit)
+		f, rt = c.parse(log, heard.asked)
 	}
-	log := text.Read(in.Text, limit)
-	f, rt := c.parse(log)
 	if v, ok := exitVerdict(in.Exit, log, f); ok {
 		return v
 	}
@@ -117,28 +132,16 @@ func (c *Classifier) classify(in Input) Verdict {
 // statementBytes holds the run's last statement, with room for the dress.
 const statementBytes = 8 << 10
 
-// hinted reports whether any runtime may find a failure in a tail.
-func (c *Classifier) hinted(tail []byte) bool {
-	// Colours, wide characters and partial records may lie inside the words that are searched for.
-	if bytes.IndexByte(tail, 0x1b) >= 0 || bytes.IndexByte(tail, 0) >= 0 || bytes.Contains(tail, []byte(" P ")) || bytes.Contains(tail, []byte("#033[")) ||
-		bytes.Contains(tail, []byte(`\u`)) || bytes.Contains(tail, []byte("^[[")) {
-		return true
-	}
-	for _, r := range c.runtimes {
-		if h, ok := r.(Hinter); !ok || h.Hint(tail) {
-			return true
-		}
-	}
-	return false
-}
-
-// parse asks every runtime and keeps the failure that was printed last.
-func (c *Classifier) parse(log *text.Log) (*Failure, Runtime) {
+// parse asks the runtimes of a mask and keeps the failure that was printed last.
+func (c *Classifier) parse(log *text.Log, asked uint64) (*Failure, Runtime) {
 	var best *Failure
 	var by Runtime
 	// A runtime that embeds another one prints the inner failure first and its own around it, so the later one is nearer
 	// to the death.
-	for _, r := range c.runtimes {
+	for i, r := range c.runtimes {
+		if !asks(asked, i) {
+			continue
+		}
 		if f := r.Parse(log); f != nil && (best == nil || nearer(f, best)) {
 			best, by = f, r
 		}

@@ -46,3 +46,22 @@ type StatementReader interface {
 	// Statement reads the failure whose message stands in a line, nil if there is none.
 	Statement(line string) *Failure
 }
+
+// Speaker is what a [Runtime] may implement besides: it is asked only about texts that hold one of its words. All runtimes'
+// words are looked for at once, so a further one costs a clean log nothing.
+type Speaker interface {
+	// Vocabulary is asked for once.
+	Vocabulary() Vocabulary
+}
+
+// Vocabulary are literals, of four bytes or more each, of which every text that a runtime finds a failure in holds one. Where
+// the runtime is a [Hinter] too, the line that holds the word must have the hint, or the word does not count; where Lines is
+// set, the last few KiB of the text.
+type Vocabulary struct {
+	// Exact are found as they are written, Folded in either case of their ASCII letters.
+	Exact, Folded []string
+	// Starts begin a line, whatever a collector has put in front of them. Three bytes are enough for them.
+	Starts []string
+	// Lines is how many lines from the end Parse reads at most, up to 32; 0 is all of them.
+	Lines int
+}

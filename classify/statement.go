@@ -124,13 +124,16 @@ func exited(l string) bool {
 	return ok && rest != "" && rest[0] >= '1' && rest[0] <= '9'
 }
 
+// testPrograms are the commands by which tests are run.
+var testPrograms = [...]string{"node --test", "npm test", "npm run test", "yarn test", "pnpm test", "go test", "cargo test", "pytest", "vitest", "jest ", "jest`", "mocha ", "mocha`",
+	"mvn test", "gradle test", "rspec", "phpunit", "mix test", "dotnet test"}
+
 // testCommand reports a line that says that the run of a test program failed.
 func testCommand(l string) bool {
 	if !strings.Contains(l, "fail") {
 		return false
 	}
-	for _, w := range [...]string{"node --test", "npm test", "npm run test", "yarn test", "pnpm test", "go test", "cargo test", "pytest", "vitest", "jest ", "jest`", "mocha ", "mocha`",
-		"mvn test", "gradle test", "rspec", "phpunit", "mix test", "dotnet test"} {
+	for _, w := range testPrograms {
 		if strings.Contains(l, w) {
 			return true
 		}
@@ -273,11 +276,14 @@ func goingDown(line string) bool {
 	return active(line) == neutral
 }
 
+// misuses are how programs refuse their arguments.
+var misuses = [...]string{"unrecognized arguments", "unrecognised arguments", "no such option", "unknown option", "unrecognized option", "invalid choice", "unknown command", "the following arguments are required"}
+
 // statement judges the one line with which a program ended itself: "prog: error: why". The name may have been taken off as
 // dress, if the log is all the program's.
 func (c *Classifier) statement(line, dress string, s *scope, v Verdict) Verdict {
 	l := strings.ToLower(line)
-	for _, w := range [...]string{"unrecognized arguments", "unrecognised arguments", "no such option", "unknown option", "unrecognized option", "invalid choice", "unknown command", "the following arguments are required"} {
+	for _, w := range misuses {
 		if strings.Contains(l, w) {
 			v.Reason = "cli_mismatch"
 			return v

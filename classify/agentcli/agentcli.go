@@ -8,6 +8,7 @@ package agentcli
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 
 	"github.com/mulligan-dev/mulligan/classify"
@@ -23,6 +24,7 @@ func New() Runtime { return Runtime{} }
 var (
 	_ classify.Runtime = Runtime{}
 	_ classify.Hinter  = Runtime{}
+	_ classify.Speaker = Runtime{}
 )
 
 // Name is "agent".
@@ -31,22 +33,106 @@ func (Runtime) Name() string { return "agent" }
 // Module implements [classify.Runtime]. A command line names no units, so no file is one.
 func (Runtime) Module(string) string { return "" }
 
-// Hint implements [classify.Hinter]: refusals stand at the end, where a look at every line is cheap. Lines that are too long
-// for that are read whole.
-func (Runtime) Hint(tail []byte) bool {
-	from := len(tail)
-	for range window + 1 { // the last line ends with a line feed of its own
-		if from = bytes.LastIndexByte(tail[:from], '\n'); from < 0 {
-			from = 0
-			break
+// Vocabulary implements [classify.Speaker].
+func (Runtime) Vocabulary() classify.Vocabulary {
+	v := classify.Vocabulary{Lines: window}
+	for _, list := range [...][]string{limits, memories, refusals, persons, unreached, {"error"}} {
+		v.Folded = append(v.Folded, list...)
+	}
+	for _, c := range codes {
+		v.Folded = append(v.Folded, c.word, strings.ReplaceAll(c.word, "_", "-"))
+	}
+	for _, w := range announced {
+		for _, c := range " :=([\"'" {
+			v.Folded = append(v.Folded, w+string(c))
 		}
 	}
-	end := tail[from:]
-	if len(end) > window*256 {
-		return true
+	// A status in brackets, beside a word of the trade.
+	for n := 400; n < 600; n++ {
+		v.Exact = append(v.Exact, "("+strconv.Itoa(n)+")")
 	}
-	for line := range bytes.Lines(end) {
-		if _, ok := Read(string(line)); ok {
+	return v
+}
+
+// Hint implements [classify.Hinter]. It reads from the end as Parse does, in lines that still have their dress, and
+// allocates nothing.
+func (Runtime) Hint(tail []byte) bool {
+	var buf [maxLine]byte
+	over := false
+	for seen := 0; seen < window && len(tail) > 0; {
+		from := bytes.LastIndexByte(tail[:len(tail)-1], '\n') + 1
+		line := bytes.TrimSpace(tail[from:])
+		tail = tail[:from]
+		if len(line) == 0 {
+			continue
+		}
+		seen++
+		low := lower(buf[:], line)
+		if mayRefuse(low) {
+			return true
+		}
+		switch tone(low) {
+		case farewell:
+			over = true
+		case other, atWork:
+			// What ends in a bracket or a colon may be dress and nothing else.
+			if last := line[len(line)-1]; !over && last != ']' && last != ')' && last != ':' && last != '|' {
+				return false
+			}
+		}
+	}
+	return false
+}
+
+// lower puts the beginning of a line into buf, in lower case as far as letters of ASCII go.
+func lower(buf, line []byte) []byte {
+	low := buf[:copy(buf, line)]
+	for i, c := range low {
+		if c >= 'A' && c <= 'Z' {
+			low[i] = c + 'a' - 'A'
+		}
+	}
+	return low
+}
+
+// mayRefuse is a look at a line in lower case that may be mistaken about a refusal, and misses none.
+func mayRefuse(low []byte) bool {
+	for _, list := range [...][]string{limits, memories, persons, unreached} {
+		if holdsOne(low, list) {
+			return true
+		}
+	}
+	for _, c := range codes {
+		if index(low, c.word) >= 0 || strings.Contains(c.word, "_") && hyphened(low, c.word) {
+			return true
+		}
+	}
+	return status(low) != 0
+}
+
+// index is where a word stands in b, -1 for nowhere.
+func index(b []byte, w string) int {
+	for from := 0; from+len(w) <= len(b); {
+		at := bytes.IndexByte(b[from:len(b)-len(w)+1], w[0])
+		if at < 0 {
+			return -1
+		}
+		if from += at; string(b[from:from+len(w)]) == w {
+			return from
+		}
+		from++
+	}
+	return -1
+}
+
+// hyphened reports a word that is written with hyphens.
+func hyphened(b []byte, w string) bool {
+	for i := 0; i+len(w) <= len(b); i++ {
+		n := 0
+		for n < len(w) && (b[i+n] == w[n] || w[n] == '_' && b[i+n] == '-') {
+			n++
+		}
+		if n == len(w) {
 			return true
 		}
 	}
@@ -70,7 +156,7 @@ func (Runtime) Parse(log *text.Log) *classify.Failure {
 		if r, ok := Read(l); ok {
 			return &classify.Failure{Listed: r.Reason, Message: l, First: i, Line: i, Last: max(i, end)}
 		}
-		switch tone(l) {
+		switch tone([]byte(strings.ToLower(l))) {
 		case farewell:
 			over, end = true, max(end, i)
 		case retrying:
@@ -99,40 +185,55 @@ const (
 	atWork           // it went on
 )
 
-// tone reads a line behind a refusal.
-func tone(line string) bearing {
-	l := strings.ToLower(line)
-	if has(l, "giving up", "gave up", "aborted", "aborting", "fatal", "exiting", "run failed", "stopped", "cannot continue", "not continuing", "beendet", "abgebrochen", "abbruch", "abandon", "arrêt", "终止", "中止", "已退出", "放弃", "終了", "中断",
-		"terminado", "cancelado", "abortado", "прерван", "завершен") {
+// The words by which tone goes.
+var (
+	farewells = []string{
+		"giving up", "gave up", "aborted", "aborting", "fatal", "exiting", "run failed", "stopped", "cannot continue", "not continuing", "beendet",
+		"abgebrochen", "abbruch", "abandon", "arrêt", "终止", "中止", "已退出", "放弃", "終了", "中断", "terminado", "cancelado", "abortado", "прерван", "завершен",
+	}
+	retries = []string{
+		"retry", "trying again", "attempt ", "wiederhol", "erneut", "nouvelle tentative", "réessa", "reintent", "重试", "再試行",
+	}
+	complaints = []string{
+		"schema", "written by", "not found", "cannot load", "can't load", "no such file", "protocol", "corrupt", "undefined", "missing",
+	}
+	works = []string{
+		"turn ", "step ", "recovered", "resum", "continu", "phase=", "connected", "loading", "loaded", " done", "ok ", "tool call", "ready",
+	}
+)
+
+// tone reads a line behind a refusal, in lower case.
+func tone(low []byte) bearing {
+	if holdsOne(low, farewells) {
 		return farewell
 	}
-	if has(l, "retry", "trying again", "attempt ", "wiederhol", "erneut", "nouvelle tentative", "réessa", "reintent", "重试", "再試行") {
-		if lastAttempt(l) {
+	if holdsOne(low, retries) {
+		if lastAttempt(low) {
 			return farewell
 		}
 		return retrying
 	}
 	// A complaint of another kind came later, so the refusal was got over.
-	if has(l, "schema", "written by", "not found", "cannot load", "can't load", "no such file", "protocol", "corrupt", "undefined", "missing") {
+	if holdsOne(low, complaints) {
 		return atWork
 	}
-	if has(l, "turn ", "step ", "recovered", "resum", "continu", "phase=", "connected", "loading", "loaded", " done", "ok ", "tool call", "ready") {
+	if holdsOne(low, works) {
 		return atWork
 	}
 	return other
 }
 
 // lastAttempt reports "attempt 10 of 10", "retry 3/3".
-func lastAttempt(l string) bool {
+func lastAttempt(low []byte) bool {
 	for _, sep := range [...]string{" of ", "/"} {
 		for from := 0; ; {
-			at := strings.Index(l[from:], sep)
+			at := index(low[from:], sep)
 			if at < 0 {
 				break
 			}
 			at += from
-			a, b := trailing(l[:at]), leading(l[at+len(sep):])
-			if a != "" && a == b {
+			a, b := low[trailing(low[:at]):at], low[at+len(sep):]
+			if len(a) > 0 && bytes.HasPrefix(b, a) && !(len(b) > len(a) && b[len(a)] >= '0' && b[len(a)] <= '9') {
 				return true
 			}
 			from = at + len(sep)
@@ -141,15 +242,16 @@ func lastAttempt(l string) bool {
 	return false
 }
 
-// trailing are the digits at the end of s, leading those at its beginning.
-func trailing(s string) string {
-	at := len(s)
-	for at > 0 && s[at-1] >= '0' && s[at-1] <= '9' {
+// trailing is where the digits at the end of b begin.
+func trailing(b []byte) int {
+	at := len(b)
+	for at > 0 && b[at-1] >= '0' && b[at-1] <= '9' {
 		at--
 	}
-	return s[at:]
+	return at
 }
 
+// leading are the digits at the beginning of s.
 func leading(s string) string {
 	end := 0
 	for end < len(s) && s[end] >= '0' && s[end] <= '9' {

@@ -1,6 +1,7 @@
 package agentcli
 
 import (
+	"bytes"
 	"strings"
 	"time"
 
@@ -33,15 +34,44 @@ var codes = []struct {
 	{"unavailable", classify.ProviderError}, {"timeout_error", classify.ProviderError}, {"bad_gateway", classify.ProviderError},
 }
 
+// The words of refusals, in lower case.
+var (
+	// announced say that a status follows, refusals stand behind one, and trade is what a line with one in brackets is about.
+	announced = []string{
+		"api error", "http", "http/1.1", "http/2", "status", "status code", "status_code", "statuscode", "error code", "provider", "server returned",
+		"responded with", "response", "api returned", "\"code", "upstream",
+	}
+	refusals = []string{
+		"too many requests", "unauthorized", "forbidden", "internal server error", "bad gateway", "service unavailable", "gateway timeout", "overloaded",
+	}
+	trade = []string{
+		"api", "anbieter", "provider", "fournisseur", "proveedor", "quota", "配额", "请求", "token", "login", "anmeld", "auth", "model", "密钥", "提供商", "リクエスト",
+		"プロバイダ", "认证", "rate", "limit", "limite", "запрос", "провайдер", "server", "gateway", "clé", "clave", "schlüssel", "anfragen",
+	}
+	// persons tell that somebody ended the run, limits and memories why a sandbox ended a command, unreached that the
+	// provider was not reached: the first two in time.
+	persons = []string{
+		"interrupted by user", "cancelled by user", "canceled by user", "cancelled by the user", "canceled by the user", "user cancelled", "user canceled",
+		"request interrupted by", "vom benutzer abgebrochen", "annulé par l'utilisateur", "cancelado por el usuario", "用户取消", "用户中断", "ユーザーによって",
+	}
+	limits    = []string{"killed after ", "timed out", "time limit", "exceeded its", "timeout after", "took longer than", "deadline"}
+	memories  = []string{"out of memory", "memory limit", " oom", "oom ", "oom-", "oom_", "oomk"}
+	unreached = []string{
+		"etimedout", "connect timeout", "econnrefused", "econnreset", "enotfound", "eai_again", "enetunreach", "ehostunreach", "socket hang up",
+		"connection refused", "connection reset", "network is unreachable", "name or service not known", "could not resolve host", "fetch failed",
+	}
+)
+
+// maxLine bounds what is read of a line.
+const maxLine = 4096
+
 // Read tells what a line says about a refusal, a cancellation or an ended command; false for any other line.
 func Read(line string) (Refusal, bool) {
-	if len(line) > 4096 {
-		line = line[:4096]
-	}
+	line = line[:min(len(line), maxLine)]
 	l := strings.ToLower(line)
 	var r Refusal
 	if !strings.Contains(l, "probe") { // a keeper that asks a service whether it lives is told a status too
-		r.Status = status(l)
+		r.Status = status([]byte(l))
 	}
 	r.Code = code(l)
 	r.RetryAfter = wait(l)
@@ -87,7 +117,7 @@ func byStatus(s int) classify.Reason {
 
 // status finds an HTTP status. A bare number is none: the line must say what it is, by a word before it, by parentheses
 // around it beside a word of the trade, or by an answer in JSON behind it.
-func status(l string) int {
+func status(l []byte) int {
 	for i := 0; i+3 <= len(l); i++ {
 		if l[i] != '4' && l[i] != '5' || !digits(l[i:i+3]) || i > 0 && nameByte(l[i-1]) || i+3 < len(l) && nameByte(l[i+3]) {
 			continue
@@ -96,21 +126,21 @@ func status(l string) int {
 			continue
 		}
 		n := int(l[i]-'0')*100 + int(l[i+1]-'0')*10 + int(l[i+2]-'0')
-		before, behind := strings.TrimRight(l[:i], " :=([\"'"), strings.TrimLeft(l[i+3:], " :)]\"',-")
-		for _, w := range [...]string{"api error", "http", "http/1.1", "http/2", "status", "status code", "status_code", "statuscode", "error code", "provider", "server returned", "responded with", "response", "api returned", "\"code", "upstream"} {
-			if strings.HasSuffix(before, w) {
+		before, behind := bytes.TrimRight(l[:i], " :=([\"'"), bytes.TrimLeft(l[i+3:], " :)]\"',-")
+		for _, w := range announced {
+			if hasSuffix(before, w) {
 				return n
 			}
 		}
 		enclosed := i > 0 && l[i-1] == '(' && i+3 < len(l) && l[i+3] == ')'
-		if enclosed && has(l, "api", "anbieter", "provider", "fournisseur", "proveedor", "quota", "配额", "请求", "token", "login", "anmeld", "auth", "model", "密钥", "提供商", "リクエスト", "プロバイダ", "认证", "rate", "limit", "limite", "запрос", "провайдер", "server", "gateway", "clé", "clave", "schlüssel", "anfragen") {
+		if enclosed && holdsOne(l, trade) {
 			return n
 		}
-		if strings.HasPrefix(behind, "{\"") && strings.Contains(behind, "error") {
+		if hasPrefix(behind, "{\"") && index(behind, "error") >= 0 {
 			return n
 		}
-		for _, w := range [...]string{"too many requests", "unauthorized", "forbidden", "internal server error", "bad gateway", "service unavailable", "gateway timeout", "overloaded"} {
-			if strings.HasPrefix(behind, w) {
+		for _, w := range refusals {
+			if hasPrefix(behind, w) {
 				return n
 			}
 		}
@@ -180,9 +210,9 @@ func sandbox(l string) classify.Reason {
 		return ""
 	}
 	switch {
-	case has(l, "killed after ", "timed out", "time limit", "exceeded its", "timeout after", "took longer than", "deadline"):
+	case has(l, limits...):
 		return classify.Timeout
-	case has(l, "out of memory", "memory limit", "oom"):
+	case has(l, memories...) || has(l, "oom"):
 		return classify.OOM
 	}
 	return ""
@@ -194,9 +224,9 @@ func network(l string) classify.Reason {
 		return ""
 	}
 	switch {
-	case has(l, "etimedout", "connect timeout"):
+	case has(l, unreached[:2]...):
 		return classify.Timeout
-	case has(l, "econnrefused", "econnreset", "enotfound", "eai_again", "enetunreach", "ehostunreach", "socket hang up", "connection refused", "connection reset", "network is unreachable", "name or service not known", "could not resolve host", "fetch failed"):
+	case has(l, unreached[2:]...):
 		return classify.ProviderError
 	}
 	return ""
@@ -204,13 +234,33 @@ func network(l string) classify.Reason {
 
 // person reads that somebody ended the run by hand.
 func person(l string) classify.Reason {
-	if has(l, "interrupted by user", "cancelled by user", "canceled by user", "cancelled by the user", "canceled by the user", "user cancelled", "user canceled", "request interrupted by", "vom benutzer abgebrochen", "annulé par l'utilisateur", "cancelado por el usuario", "用户取消", "用户中断", "ユーザーによって") {
+	if has(l, persons...) {
 		return classify.Killed
 	}
 	return ""
 }
 
-func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+func digits(b []byte) bool {
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+func hasPrefix(b []byte, w string) bool { return len(b) >= len(w) && string(b[:len(w)]) == w }
+
+func hasSuffix(b []byte, w string) bool { return len(b) >= len(w) && string(b[len(b)-len(w):]) == w }
+
+func holdsOne(b []byte, words []string) bool {
+	for _, w := range words {
+		if index(b, w) >= 0 {
+			return true
+		}
+	}
+	return false
+}
 
 func nameByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80

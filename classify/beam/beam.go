@@ -22,6 +22,7 @@ func New() Runtime { return Runtime{} }
 var (
 	_ classify.Runtime = Runtime{}
 	_ classify.Hinter  = Runtime{}
+	_ classify.Speaker = Runtime{}
 )
 
 // Name is "beam".
@@ -34,15 +35,18 @@ func (Runtime) Parse(log *text.Log) *classify.Failure {
 }
 
 // hints are literals of which every text that Parse finds a failure in holds one.
-var hints = [][]byte{
-	[]byte("** ("), []byte("terminating"), []byte("terminated ("), []byte("exception error: "), []byte("_alloc: Cannot allocate "), []byte("Error loading module "),
-	[]byte("on_load function for module "), []byte(" failed: badfile"), []byte("exit value"), []byte("{undef,["),
+var hints = []string{
+	"** (", "terminating", "terminated (", "exception error: ", "_alloc: Cannot allocate ", "Error loading module ", "on_load function for module ", " failed: badfile",
+	"exit value", "{undef,[",
 }
+
+// Vocabulary implements [classify.Speaker].
+func (Runtime) Vocabulary() classify.Vocabulary { return classify.Vocabulary{Exact: hints} }
 
 // Hint implements [classify.Hinter].
 func (Runtime) Hint(tail []byte) bool {
 	for _, h := range hints {
-		if bytes.Contains(tail, h) {
+		if bytes.Contains(tail, []byte(h)) {
 			return true
 		}
 	}

@@ -23,6 +23,7 @@ func New() Runtime { return Runtime{} }
 var (
 	_ classify.Runtime = Runtime{}
 	_ classify.Hinter  = Runtime{}
+	_ classify.Speaker = Runtime{}
 )
 
 // Name is "data".
@@ -31,15 +32,15 @@ func (Runtime) Name() string { return "data" }
 // Module implements [classify.Runtime]. Programs are named by themselves, no file is one.
 func (Runtime) Module(string) string { return "" }
 
+// Vocabulary implements [classify.Speaker].
+func (Runtime) Vocabulary() classify.Vocabulary {
+	return classify.Vocabulary{Lines: window, Folded: append([]string{"expected git repo version", "repository extension", "api version", "client version"}, known...)}
+}
+
 // Hint implements [classify.Hinter].
 func (Runtime) Hint(tail []byte) bool {
-	low := bytes.ToLower(tail)
-	for _, h := range [...]string{"this build", "knows", "compiled in", "newer", "too new", "repo version", "api version", "understands", "supports", "speaks", "unsupported", "maximum"} {
-		if bytes.Contains(low, []byte(h)) {
-			return true
-		}
-	}
-	return false
+	low := string(bytes.ToLower(tail))
+	return has(low, known...) && has(low, talk...) || has(low, "repo version", "repository extension", "api version", "client version")
 }
 
 // window is how many lines from the end may hold the refusal.

@@ -9,18 +9,23 @@ import (
 // Versions of protocols that everybody speaks say nothing about the product.
 var shared = []string{"http", "tls", "ssl", "ssh", "mcp", "lsp", "docker", "git ", "redis", "postgres", "mysql", "kafka", "amqp", "smtp", "websocket", "kernel", "glibc", "api version", "node ", "npm", "python"}
 
+// talk are words for what goes between two peers, known words for what the one that speaks knows of it.
+var (
+	talk  = []string{"wire", "peer", "proto", "rpc", "ipc", "handshake", "daemon", "frame ", "envelope", "message type", "opcode"}
+	known = []string{"this build", "compiled in", "knows", "we know", "understands", "supports", "supported", "expected", "we speak", "this one", "built with", "here "}
+)
+
 // peers reads, in lower case, what a program says of a peer of its own: that it sent or announced what this build does not
 // know. All three must be there, the peer's words, what was sent, and what is known here.
 func peers(m string) classify.Kind {
 	if has(m, shared...) {
 		return classify.KindOther
 	}
-	talk := has(m, "wire", "peer", "proto", "rpc", "ipc", "handshake", "daemon", "frame ", "envelope", "message type", "opcode")
-	if !talk {
+	if !has(m, talk...) {
 		return classify.KindOther
 	}
 	sent := has(m, " sent ", "announced", "received", " got ", "offers", "offered", "speaks", "unknown ", "replied", "requires")
-	here := has(m, "this build", "compiled in", "knows", "we know", "understands", "supports", "supported", "expected", "we speak", "this one", "built with", "here ")
+	here := has(m, known...)
 	if !sent || !here || len(numbers(m)) < 2 {
 		return classify.KindOther
 	}

@@ -22,6 +22,7 @@ func New() Runtime { return Runtime{} }
 var (
 	_ classify.Runtime         = Runtime{}
 	_ classify.Hinter          = Runtime{}
+	_ classify.Speaker         = Runtime{}
 	_ classify.StatementReader = Runtime{}
 )
 
@@ -35,15 +36,17 @@ func (Runtime) Parse(log *text.Log) *classify.Failure {
 }
 
 // hints are literals of which every text that Parse finds a failure in holds one.
-var hints = [][]byte{
-	[]byte("xception"), []byte("UNHANDLED EXCEPTION"), []byte("application to execute does not exist"), []byte("dependencies manifest"),
-	[]byte("Cannot open assembly"), []byte("runtimeconfig.json"),
+var hints = []string{
+	"Exception", "nhandled exception", "UNHANDLED EXCEPTION", "application to execute does not exist", "dependencies manifest", "Cannot open assembly", "runtimeconfig.json",
 }
+
+// Vocabulary implements [classify.Speaker].
+func (Runtime) Vocabulary() classify.Vocabulary { return classify.Vocabulary{Exact: hints} }
 
 // Hint implements [classify.Hinter].
 func (Runtime) Hint(tail []byte) bool {
 	for _, h := range hints {
-		if bytes.Contains(tail, h) {
+		if bytes.Contains(tail, []byte(h)) {
 			return true
 		}
 	}

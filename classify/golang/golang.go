@@ -22,6 +22,7 @@ func New() Runtime { return Runtime{} }
 var (
 	_ classify.Runtime         = Runtime{}
 	_ classify.Hinter          = Runtime{}
+	_ classify.Speaker         = Runtime{}
 	_ classify.Placer          = Runtime{}
 	_ classify.StatementReader = Runtime{}
 )
@@ -42,12 +43,17 @@ func (Runtime) Module(path string) string {
 func (Runtime) Place(path string, _ int) (unit, pkg string) { return path, "" }
 
 // hints are literals of which every text that Parse finds a failure in holds one.
-var hints = [][]byte{[]byte("panic: "), []byte("fatal error: ")}
+var hints = []string{
+	"panic: ", "fatal error: ",
+}
+
+// Vocabulary implements [classify.Speaker].
+func (Runtime) Vocabulary() classify.Vocabulary { return classify.Vocabulary{Exact: hints} }
 
 // Hint implements [classify.Hinter].
 func (Runtime) Hint(tail []byte) bool {
 	for _, h := range hints {
-		if bytes.Contains(tail, h) {
+		if bytes.Contains(tail, []byte(h)) {
 			return true
 		}
 	}

@@ -22,6 +22,7 @@ func New() Runtime { return Runtime{} }
 var (
 	_ classify.Runtime         = Runtime{}
 	_ classify.Hinter          = Runtime{}
+	_ classify.Speaker         = Runtime{}
 	_ classify.StatementReader = Runtime{}
 )
 
@@ -38,6 +39,13 @@ func (Runtime) Parse(log *text.Log) *classify.Failure {
 var hints = [][]byte{
 	[]byte("at "), []byte("Exception in thread "), []byte("Error: "), []byte("Error occurred during"), []byte("Java Runtime Environment"),
 	[]byte("UncaughtExceptionHandler"), []byte("Error opening zip file"),
+}
+
+// Vocabulary implements [classify.Speaker].
+func (Runtime) Vocabulary() classify.Vocabulary {
+	return classify.Vocabulary{Starts: []string{"at "}, Exact: []string{
+		"Exception in thread ", "Error: ", "Error occurred during", "Java Runtime Environment", "UncaughtExceptionHandler", "Error opening zip file",
+	}}
 }
 
 // Hint implements [classify.Hinter].

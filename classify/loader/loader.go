@@ -22,6 +22,7 @@ func New() Runtime { return Runtime{} }
 var (
 	_ classify.Runtime         = Runtime{}
 	_ classify.Hinter          = Runtime{}
+	_ classify.Speaker         = Runtime{}
 	_ classify.Placer          = Runtime{}
 	_ classify.StatementReader = Runtime{}
 )
@@ -41,16 +42,18 @@ func (Runtime) Module(path string) string {
 func (Runtime) Place(path string, _ int) (unit, pkg string) { return path, "" }
 
 // hints are literals of which every text that Parse finds a failure in holds one.
-var hints = [][]byte{
-	[]byte("error while loading shared libraries: "), []byte("symbol lookup error: "), []byte("relocation error: "), []byte("' not found (required by "),
-	[]byte("xec format error"), []byte("Text file busy"), []byte("text file busy"), []byte("Error loading shared library "), []byte("Error relocating "), []byte("dyld"),
-	[]byte("Inconsistency detected by ld.so"),
+var hints = []string{
+	"error while loading shared libraries: ", "symbol lookup error: ", "relocation error: ", "' not found (required by ", "xec format error", "Text file busy",
+	"text file busy", "Error loading shared library ", "Error relocating ", "dyld", "Inconsistency detected by ld.so",
 }
+
+// Vocabulary implements [classify.Speaker].
+func (Runtime) Vocabulary() classify.Vocabulary { return classify.Vocabulary{Exact: hints} }
 
 // Hint implements [classify.Hinter].
 func (Runtime) Hint(tail []byte) bool {
 	for _, h := range hints {
-		if bytes.Contains(tail, h) {
+		if bytes.Contains(tail, []byte(h)) {
 			return true
 		}
 	}

@@ -23,10 +23,16 @@ var (
 	_ classify.Runtime   = Runtime{}
 	_ classify.PathUnits = Runtime{}
 	_ classify.Hinter    = Runtime{}
+	_ classify.Speaker   = Runtime{}
 )
 
 // Name is "lua".
 func (Runtime) Name() string { return "lua" }
+
+// Vocabulary implements [classify.Speaker].
+func (Runtime) Vocabulary() classify.Vocabulary {
+	return classify.Vocabulary{Exact: []string{"lua: ", "luajit", "lua5", "lua-", "stack traceback:"}}
+}
 
 // Hint implements [classify.Hinter]: the interpreter puts its own name in front.
 func (Runtime) Hint(tail []byte) bool {

@@ -23,6 +23,7 @@ func New() Runtime { return Runtime{} }
 var (
 	_ classify.Runtime         = Runtime{}
 	_ classify.Hinter          = Runtime{}
+	_ classify.Speaker         = Runtime{}
 	_ classify.Placer          = Runtime{}
 	_ classify.StatementReader = Runtime{}
 )
@@ -37,12 +38,17 @@ func (Runtime) Parse(log *text.Log) *classify.Failure {
 }
 
 // hints are literals of which every text that Parse finds a failure in holds one.
-var hints = [][]byte{[]byte("Error"), []byte("Exception"), []byte("Rejection"), []byte("Cannot find "), []byte("ResolveMessage"), []byte("FATAL ERROR: "), []byte("    at ")}
+var hints = []string{
+	"Error", "Exception", "Rejection", "Cannot find ", "ResolveMessage", "FATAL ERROR: ", "    at ",
+}
+
+// Vocabulary implements [classify.Speaker].
+func (Runtime) Vocabulary() classify.Vocabulary { return classify.Vocabulary{Exact: hints} }
 
 // Hint implements [classify.Hinter].
 func (Runtime) Hint(tail []byte) bool {
 	for _, h := range hints {
-		if bytes.Contains(tail, h) {
+		if bytes.Contains(tail, []byte(h)) {
 			return true
 		}
 	}

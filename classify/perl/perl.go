@@ -23,10 +23,16 @@ var (
 	_ classify.Runtime   = Runtime{}
 	_ classify.PathUnits = Runtime{}
 	_ classify.Hinter    = Runtime{}
+	_ classify.Speaker   = Runtime{}
 )
 
 // Name is "perl".
 func (Runtime) Name() string { return "perl" }
+
+// Vocabulary implements [classify.Speaker].
+func (Runtime) Vocabulary() classify.Vocabulary {
+	return classify.Vocabulary{Exact: []string{" line ", "Can't open perl script"}}
+}
 
 // Hint implements [classify.Hinter]: every death but one has a place.
 func (Runtime) Hint(tail []byte) bool {

@@ -23,10 +23,16 @@ var (
 	_ classify.Runtime   = Runtime{}
 	_ classify.PathUnits = Runtime{}
 	_ classify.Hinter    = Runtime{}
+	_ classify.Speaker   = Runtime{}
 )
 
 // Name is "php".
 func (Runtime) Name() string { return "php" }
+
+// Vocabulary implements [classify.Speaker].
+func (Runtime) Vocabulary() classify.Vocabulary {
+	return classify.Vocabulary{Exact: []string{"Fatal error", "Parse error", "PHP ", "input file: "}, Starts: []string{"#0 "}}
+}
 
 // Hint implements [classify.Hinter].
 func (Runtime) Hint(tail []byte) bool {

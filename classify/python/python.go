@@ -31,16 +31,18 @@ func (Runtime) Parse(log *text.Log) *classify.Failure {
 }
 
 // hints are literals of which every text that Parse finds a failure in holds one.
-var hints = [][]byte{
-	[]byte("Traceback (most recent"), []byte("Error: "), []byte(`", line `), []byte("No module named "), []byte("Fatal Python error"), []byte(")!"),
-	[]byte("can't open file "), []byte("find '__main__' module"), []byte("No code object available"), []byte("RemoteTraceback"), []byte("ExceptionWithTraceback"),
-	[]byte(`\", line `),
+var hints = []string{
+	"Traceback (most recent", "Error: ", `", line `, "No module named ", "Fatal Python error", "Timeout (", "can't open file ", "find '__main__' module",
+	"No code object available", "RemoteTraceback", "exc_type", "ExceptionWithTraceback", `\", line `,
 }
+
+// Vocabulary implements [classify.Speaker].
+func (Runtime) Vocabulary() classify.Vocabulary { return classify.Vocabulary{Exact: hints} }
 
 // Hint implements [classify.Hinter].
 func (Runtime) Hint(tail []byte) bool {
 	for _, h := range hints {
-		if bytes.Contains(tail, h) {
+		if bytes.Contains(tail, []byte(h)) {
 			return true
 		}
 	}

@@ -23,14 +23,21 @@ var (
 	_ classify.Runtime   = Runtime{}
 	_ classify.PathUnits = Runtime{}
 	_ classify.Hinter    = Runtime{}
+	_ classify.Speaker   = Runtime{}
 )
 
 // Name is "ruby".
 func (Runtime) Name() string { return "ruby" }
 
+// Vocabulary implements [classify.Speaker].
+func (Runtime) Vocabulary() classify.Vocabulary { return classify.Vocabulary{Exact: hints[:]} }
+
+// hints are literals of which every text that Parse finds a failure in holds one.
+var hints = [...]string{":in `", ":in '", "Error)", "(Gem::", "(Bundler::", "ruby: ", ".rb:", " syntax error"}
+
 // Hint implements [classify.Hinter]. Every death has a type in parentheses, a frame or the interpreter's own name.
 func (Runtime) Hint(tail []byte) bool {
-	for _, h := range [...]string{":in `", ":in '", "Error)", "(Gem::", "(Bundler::", "ruby: ", ".rb:", " syntax error"} {
+	for _, h := range hints {
 		if bytes.Contains(tail, []byte(h)) {
 			return true
 		}

@@ -24,6 +24,7 @@ var (
 	_ classify.Runtime   = Runtime{}
 	_ classify.PathUnits = Runtime{}
 	_ classify.Hinter    = Runtime{}
+	_ classify.Speaker   = Runtime{}
 )
 
 // Name is "service".
@@ -35,15 +36,28 @@ func (Runtime) Module(string) string { return "" }
 // Package implements [classify.PathUnits]: keepers start programs, and whatever lies below a root is the root's.
 func (Runtime) Package(string) string { return "" }
 
+// Vocabulary implements [classify.Speaker].
+func (Runtime) Vocabulary() classify.Vocabulary {
+	return classify.Vocabulary{Lines: window, Exact: starts, Folded: ends}
+}
+
+// Of every account that Parse reads, a line holds one of these: starts where the program could not be started, ends, in
+// lower case, where it was ended.
+var (
+	starts = []string{
+		"Failed at step ", "Failed to locate executable ", "Unable to locate executable ", "Failed to execute ", `exec: "`, "exec user process", "exec /", "executable file `", "can't find command '", "Stopping ",
+	}
+	ends = []string{
+		"oomkilled", "oom killer", "oom-kill", "out of memory: killed", "memory cgroup out of memory", "oom_kill", "reason: oom", "low on resource: ", "(oom",
+		"ephemeral local storage usage exceeds", "ephemeral-storage limit", "deadlineexceeded", "active longer than specified deadline", "failed with result '", "start operation timed out", "runtime-max",
+		"runtime time limit", "watchdog timeout", "due to time limit", "timelimitexceeded", "liveness probe", "startup probe", "stopping container", "killing container", "reason=evicted", "preempted", "preempting",
+		"code=killed, status=", "due to preemption", "drained", "received sigterm", "received signal 15", "taintmanagereviction",
+	}
+)
+
 // Hint implements [classify.Hinter].
 func (Runtime) Hint(tail []byte) bool {
-	for _, h := range [...]string{"Failed at step ", "Failed to locate executable ", "Failed to execute ", "Unable to locate executable", "exec: \"", "exec /", "exec user process", "executable file", "OOMKilled", "OOM", "oom", "Out of memory",
-		"DeadlineExceeded", "Killing", "Evicted", "status=", "ImagePull", "ErrImage", "Failed to pull", "Stopping ", "container process", "result '", "Preempt", "liveness", "watchdog", "can't find command", "spawnerr"} {
-		if bytes.Contains(tail, []byte(h)) {
-			return true
-		}
-	}
-	return false
+	return has(string(tail), starts...) || has(string(bytes.ToLower(tail)), ends...)
 }
 
 // window is how many lines from the end may hold the keeper's account of the death.

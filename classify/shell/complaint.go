@@ -85,16 +85,29 @@ func read(l string) (complaint, bool) {
 	return c, false
 }
 
+// tornWords say, in lower case, that a script ended too soon, syntaxWords that it does not parse.
+var (
+	tornWords = [...]string{
+		"unexpected end of file", "unexpected eof", "end of file unexpected", "unterminated quoted string", "unmatched", "eof in backquote", "here-document",
+		"parse error near `\\n'", "fichier inattendu", "fin de fichier", "unerwartetes dateiende", "dateiende beim suchen", "unerwarteter dateiende", "unerwartetes ende",
+		"eof inesperado", "final de fichero", "未预期的文件结尾", "未预期的文件结束", "予期しないファイル終了", "inatteso", "конец файла",
+	}
+	syntaxWords = [...]string{
+		"syntax error", "parse error", "syntaxfehler", "erreur de syntaxe", "error sintáctico", "error de sintaxis", "errore di sintassi", "erro de sintaxe",
+		"синтаксическая ошибка", "语法错误", "構文エラー", "구문 오류",
+	}
+)
+
 // broken reads the complaints about a script that does not parse.
 func broken(c *complaint, low string) bool {
 	switch {
 	// The end came too soon.
-	case has(low, "unexpected end of file", "unexpected eof", "end of file unexpected", "unterminated quoted string", "unmatched", "eof in backquote", "here-document", "parse error near `\\n'", "fichier inattendu", "fin de fichier", "unerwartetes dateiende", "dateiende beim suchen", "unerwarteter dateiende", "unerwartetes ende", "eof inesperado", "final de fichero", "未预期的文件结尾", "未预期的文件结束", "予期しないファイル終了", "inatteso", "конец файла"):
+	case has(low, tornWords[:]...):
 		if has(low, "warning:", "warnung:", "avertissement") {
 			return false
 		}
 		c.what = torn
-	case has(low, "syntax error", "parse error", "syntaxfehler", "erreur de syntaxe", "error sintáctico", "error de sintaxis", "errore di sintassi", "erro de sintaxe", "синтаксическая ошибка", "语法错误", "構文エラー", "구문 오류"):
+	case has(low, syntaxWords[:]...):
 		c.what = syntax
 	// bash repeats the offending line in quotes.
 	case strings.HasPrefix(c.message, "`") && strings.HasSuffix(c.message, "'"):

@@ -9,6 +9,7 @@ package shell
 import (
 	"bytes"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/classify/text"
@@ -41,6 +42,30 @@ func (Runtime) Package(path string) string {
 		}
 	}
 	return ""
+}
+
+// Vocabulary implements [classify.Speaker]: what shells complain of, and the names they put in front.
+func (Runtime) Vocabulary() classify.Vocabulary {
+	v := classify.Vocabulary{Exact: []string{"sh: "}, Folded: []string{"can't open "}}
+	for _, c := range "0123456789]" { // behind the number of a line, the line itself in quotes
+		v.Exact = append(v.Exact, string(c)+": `")
+	}
+	seen := map[string]bool{}
+	for _, w := range words {
+		end := w.end
+		// Case is told for letters of ASCII only, and a complaint may begin with a capital.
+		if end[0] >= 0x80 {
+			_, size := utf8.DecodeRuneInString(end)
+			end = end[size:]
+		}
+		if !seen[end] {
+			seen[end] = true
+			v.Folded = append(v.Folded, end)
+		}
+	}
+	v.Folded = append(v.Folded, tornWords[:]...)
+	v.Folded = append(v.Folded, syntaxWords[:]...)
+	return v
 }
 
 // Hint implements [classify.Hinter].

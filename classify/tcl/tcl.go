@@ -23,10 +23,16 @@ var (
 	_ classify.Runtime   = Runtime{}
 	_ classify.PathUnits = Runtime{}
 	_ classify.Hinter    = Runtime{}
+	_ classify.Speaker   = Runtime{}
 )
 
 // Name is "tcl".
 func (Runtime) Name() string { return "tcl" }
+
+// Vocabulary implements [classify.Speaker].
+func (Runtime) Vocabulary() classify.Vocabulary {
+	return classify.Vocabulary{Exact: []string{`(file "`, `couldn't read file "`}}
+}
 
 // Hint implements [classify.Hinter].
 func (Runtime) Hint(tail []byte) bool {

@@ -1,0 +1,360 @@
+package classify
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/mulligan-dev/mulligan/classify/text"
+)
+
+// The owners of words that are no runtime's. Runtimes have the numbers below them.
+const (
+	ownerDressed  = 63 // the text must be undressed before words can be looked for
+	ownerTerminal = 62 // a line may state why the run ended
+	maxSpeakers   = 62
+)
+
+// endLines is how many lines from the end are searched for what only counts in the last ones: more than any runtime reads,
+// since lines of others may stand among them. They are looked for in endBytes.
+const (
+	endLines = 64
+	endBytes = 16 << 10
+)
+
+// ending is the part of a tail that holds its last lines, and not many more.
+func ending(tail []byte) []byte {
+	for n := endBytes / 4; n < endBytes && n < len(tail); n *= 2 {
+		if end := tail[len(tail)-n:]; bytes.Count(end, newline) > endLines {
+			return end
+		}
+	}
+	return tail[max(0, len(tail)-endBytes):]
+}
+
+// ears is what a classifier listens for before it reads a text.
+type ears struct {
+	// whole is looked for in all of a tail, end in its end, stated in its last lines.
+	whole, end, stated *filter
+	// always are the runtimes that give no hint, hinters those that have to be shown the whole tail.
+	always, hinters uint64
+}
+
+// newEars collects the words of all runtimes.
+func newEars(runtimes []Runtime) (*ears, error) {
+	e := &ears{}
+	var whole, end []wordOf
+	var bad []string
+	for i, r := range runtimes {
+		sp, ok := r.(Speaker)
+		_, hinter := r.(Hinter)
+		switch {
+		case i >= maxSpeakers: // the masks have no room for it
+			continue
+		case !ok && hinter:
+			e.hinters |= 1 << i
+			continue
+		case !ok:
+			e.always |= 1 << i
+			continue
+		}
+		v := sp.Vocabulary()
+		list := &whole
+		if v.Lines > 0 {
+			list = &end
+		}
+		add := func(text string, folded bool) {
+			if len(text) < grain {
+				bad = append(bad, fmt.Sprintf("runtime %s: the word %q has less than %d bytes", r.Name(), text, grain))
+				return
+			}
+			for _, w := range escapings(text) {
+				*list = append(*list, wordOf{text: w, folded: folded, owner: i, lines: 2 * v.Lines})
+			}
+		}
+		for _, w := range v.Exact {
+			add(w, false)
+		}
+		for _, w := range v.Folded {
+			add(w, true)
+		}
+		for _, w := range v.Starts {
+			// What stands in front of a line: the end of the one before, as it is or as JSON and syslog relays write it, or
+			// the last byte of a collector's prefix.
+			for _, c := range "\n\r \t\"nt2|:]" {
+				add(string(c)+w, false)
+			}
+		}
+		if len(v.Exact)+len(v.Folded)+len(v.Starts) == 0 {
+			bad = append(bad, fmt.Sprintf("runtime %s: its vocabulary is empty", r.Name()))
+		}
+	}
+	if len(bad) > 0 {
+		return nil, fmt.Errorf("%s", strings.Join(bad, "; "))
+	}
+	for _, w := range dressedWords {
+		whole = append(whole, wordOf{text: w, owner: ownerDressed})
+	}
+	e.whole, e.end, e.stated = newFilter(whole), newFilter(append(end, terminalWords()...)), newFilter(troubleWords())
+	return e, nil
+}
+
+// escapings are a word and how it looks inside of JSON.
+func escapings(w string) []string {
+	if !strings.ContainsAny(w, "\"\t\\") {
+		return []string{w}
+	}
+	return []string{w, strings.NewReplacer(`"`, `\"`, "\t", `\t`, `\`, `\\`).Replace(w)}
+}
+
+// dressedWords tell that words may be broken up: colours that a relay has spelled out, characters as escapes, records of a
+// container runtime that hold a part of a line.
+var dressedWords = []string{"#033[", `\u00`, "stderr P ", "stdout P ", `{"log":"`, "^[[0", "^[[1", "^[[2", "^[[3", "^[[4", "^[[9", "^[[m", "^[[K", "^[[J", "^[[H"}
+
+// all is the mask of every runtime.
+const all = ^uint64(0)
+
+// hearing is what was heard in a tail: the runtimes that may find a failure in it, and whether its last lines may state why
+// the run ended.
+type hearing struct {
+	asked  uint64
+	stated bool
+}
+
+// listen hears the last nearBytes of a tail, or all of it.
+func (c *Classifier) listen(tail []byte) hearing {
+	e := search{filter: c.ears.end, text: ending(tail), runtimes: c.runtimes}
+	e.run(0)
+	h := hearing{asked: e.found &^ (1 << ownerTerminal), stated: e.found&(1<<ownerTerminal) != 0}
+	c.further(&h, tail[max(0, len(tail)-nearBytes):])
+	return h
+}
+
+// further adds what is heard in a part of a tail.
+func (c *Classifier) further(h *hearing, part []byte) {
+	// Colours, wide characters and partial records may lie inside the words that are searched for.
+	if h.asked == all || bytes.IndexByte(part, 0x1b) >= 0 || bytes.IndexByte(part[:min(len(part), 1024)], 0) >= 0 {
+		h.asked = all
+		return
+	}
+	s := search{filter: c.ears.whole, text: part, runtimes: c.runtimes}
+	s.run(0)
+	if s.found&(1<<ownerDressed) != 0 {
+		h.asked = all
+		return
+	}
+	h.asked |= s.found | c.ears.always
+	for i, r := range c.runtimes {
+		if i < maxSpeakers && c.ears.hinters&(1<<i) != 0 && r.(Hinter).Hint(part) {
+			h.asked |= 1 << i
+		}
+	}
+	if len(c.runtimes) > maxSpeakers {
+		h.asked |= 1 << ownerDressed // more than the mask has bits for: they are always asked
+	}
+}
+
+// before is the part of a tail that [Classifier.listen] has not heard, with as much more as the longest line that a word may
+// stand in.
+func before(tail []byte) []byte {
+	return tail[:max(0, len(tail)-nearBytes+1024)]
+}
+
+// nearBytes is how much of the end is read first. Most processes say last what they die of.
+const nearBytes = 8 << 10
+
+// near looks for the failure in the last few KiB alone, and finds it only where all of a tail would give the same one: its
+// lines carry no dress that others would have a say in, it is not the first thing in them, and nothing before it bears on it.
+func (c *Classifier) near(tail []byte, asked uint64) (*text.Log, *Failure, Runtime) {
+	if len(tail) < 2*nearBytes || asked == 0 || asked == all {
+		return nil, nil, nil
+	}
+	end := tail[len(tail)-nearBytes:]
+	end = end[bytes.IndexByte(end, '\n')+1:]
+	log := text.Read(end, nearBytes)
+	f, rt := c.parse(log, asked)
+	if f == nil || f.First < clearance || len(f.Frames) == 0 || !whole(f) ||
+		!undressed(end, log, f.First) || !undressed(end, log, f.Line) {
+		return nil, nil, nil
+	}
+	return log, f, rt
+}
+
+// undressed reports that nothing was taken off a line. Lines vote about the prefix that is taken off all of them, and the last few
+// KiB may vote otherwise than all of a tail; a line that has none is left as it is either way.
+func undressed(end []byte, log *text.Log, i int) bool {
+	if i >= len(log.Lines) || log.Lines[i] == "" || log.Source(i) != "" {
+		return false
+	}
+	l := log.Lines[i]
+	for from := 0; ; {
+		at := bytes.IndexByte(end[from:], l[0])
+		if at < 0 {
+			return false
+		}
+		from += at + 1
+		if (from == 1 || end[from-2] == '\n') && holds(end[from-1:], l, false) {
+			return true
+		}
+	}
+}
+
+// clearance is how many lines must stand in front of a failure for nothing of it to be cut off.
+const clearance = 12
+
+// whole reports a failure of which all is in the text, and which no line before it could explain.
+func whole(f *Failure) bool {
+	for g := f; g != nil; g = g.Cause {
+		if g.Survived || g.Cut || g.Headless || g.Kind == KindTorn || g.Context != nil || g.Group != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// asks reports whether a mask holds the runtime at a place in the list.
+func asks(mask uint64, i int) bool { return i >= maxSpeakers || mask&(1<<i) != 0 }
+
+// statedLines is how many lines from the end may hold the run's last statement, dress and blank lines apart. One is
+// read; more are looked at because the last may be a collector's own.
+const statedLines = 4
+
+// quiet reports that a tail which no runtime wants to see holds no statement either, so that it is judged without being
+// read. It allocates nothing. What it is not sure of it leaves to those who read.
+func (c *Classifier) quiet(in Input, tail []byte) bool {
+	if in.Exit.Signal != "" || crashSignal(in.Exit) {
+		return false
+	}
+	switch in.Exit.Code {
+	case 124, 129, 130, 137, 143:
+		return false
+	}
+	// The last lines that are not blank.
+	end := tail[max(0, len(tail)-statementBytes):]
+	from, full, worded := len(end), 0, false
+	for from > 0 && full < statedLines {
+		at := bytes.LastIndexByte(end[:from-1], '\n') + 1
+		if l := bytes.TrimSpace(end[at:from]); len(l) > 0 {
+			full++
+			worded = worded || spoken(l)
+			if c.states(in, l) {
+				return false
+			}
+		}
+		from = at
+	}
+	return worded // else there may be nothing under the dress
+}
+
+// states reports a line that may be a statement of the product about its end, or be about a file of the user's.
+func (c *Classifier) states(in Input, line []byte) bool {
+	for _, w := range in.Workspaces {
+		if w == "" || occurs(line, cleanPath(w)) {
+			return true
+		}
+	}
+	if !names(line, in.Roots) {
+		return false
+	}
+	s := search{filter: c.ears.stated, text: line}
+	s.run(0)
+	return s.found != 0
+}
+
+// spoken reports a line that is more than dress: it ends in a word, and words of small letters are in it.
+func spoken(l []byte) bool {
+	if bytes.IndexByte(closings, l[len(l)-1]) >= 0 {
+		return false
+	}
+	if l[0] == '{' { // a record: its message counts
+		at := bytes.Index(l, msgKey)
+		if at < 0 {
+			at = bytes.Index(l, messageKey)
+		}
+		if at < 0 {
+			return false
+		}
+		l = l[at+len(msgKey):]
+	}
+	small := 0
+	for _, c := range l {
+		if small++; c < 'a' || c > 'z' {
+			small = 0
+		}
+		if small == 4 {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	closings   = []byte("]):|FP>")
+	msgKey     = []byte(`"msg":"`)
+	messageKey = []byte(`"message":"`)
+)
+
+// names reports whether a module of a root stands in b, hyphens being as good as underscores.
+func names(b []byte, roots []Root) bool {
+	for i := range roots {
+		for _, m := range roots[i].Modules {
+			if m != "" && occurs(b, m) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// occurs is a search that takes hyphens and underscores for the same.
+func occurs(b []byte, w string) bool {
+	for i := 0; i+len(w) <= len(b); i++ {
+		n := 0
+		for n < len(w) && (b[i+n] == w[n] || b[i+n] == '-' && w[n] == '_' || b[i+n] == '_' && w[n] == '-') {
+			n++
+		}
+		if n == len(w) {
+			return true
+		}
+	}
+	return false
+}
+
+// terminalWords are what a line must hold for [terminalReason] to find a reason in it, or for the statement of a program to
+// be about its arguments.
+func terminalWords() []wordOf {
+	var out []wordOf
+	add := func(with string, words ...string) {
+		for _, w := range words {
+			out = append(out, wordOf{text: w, folded: true, owner: ownerTerminal, with: with})
+		}
+	}
+	add("", "killed", "terminated")
+	for _, p := range phrases {
+		add("", p.words...)
+	}
+	add("", "interrupted: ", "short test summary info", "importerror while loading conftest", "failed (errors=", "failed (failures=", "failed (unexpected successes=",
+		"***test failed***", "internalerror>", "no tests ran in ", "evaluation failed :(", "failed!  - failed:", "--- fail:", "test result: failed", "fail\t", "# fail ", "\u2139 fail ")
+	add("failed", "nox > session")
+	add(" test", "ran ")
+	add(" in ", " failed", " error")
+	add("", "failed with exit", "tool call failed", "executable file not found in $path", "exited with", "exit status", "exit code", "tool failed", "returned non-zero", " exited ")
+	add("fail", testPrograms[:]...)
+	add("", misuses[:]...)
+	return out
+}
+
+// troubleWords are stems of which every sentence holds one that a program of the product says about its own end, or that of
+// something of its own.
+func troubleWords() []wordOf {
+	var out []wordOf
+	for _, w := range [...]string{"version", "schema", "newer", "mismatch", "expect", "support", "protocol", "compatible", "unknown", "unrecog", "differ", "disagree", "older", "too old", "too new",
+		"validation", "missing", "variant", "field", "future", "recent", "ahead", "exist", "column", "table", "relation", "revision", "parent node", "plugin", "module", "import", "format", "layout",
+		".so:", ".so.", ".dll", ".dylib", ".node", ".pyd", "shared", "symbol", "build", "built", "compiled", "install", "stale", "outdated", "out of date", " abi", "requir", "match", " speaks ", "later",
+		"space", "quota", "memory", "allocate", "paging", "limit", "too many", "error", "code", "status", "api key", "api_key", "api-key", "exit", "directive", "overload", "fetch", "hang up", "unavailable", "refus",
+		"reset", "closed", "not known", "resolution", "unreachable", "signal", "premature", "abrupt", "timed out", "deadline", "fatal", "critical", "cannot", "could not", "can't", "unable", "fail", "giving up", "abort",
+		"exception", "exec", "load", "find", "undefined", "corrupt", "invalid", "truncat", "unauthor", "denied"} {
+		out = append(out, wordOf{text: w, folded: true, owner: 0})
+	}
+	return out
+}
