@@ -256,3 +256,70 @@ func TestCleanTailsAllocateNothing(t *testing.T) {
 		}
 	}
 }
+
+// crashes are about size bytes of log with a Go crash of four goroutines every few KiB.
+func crashes(size int) []byte {
+	r := rand.New(rand.NewPCG(7, 7))
+	var b bytes.Buffer
+	for b.Len() < size {
+		for range 10 + r.IntN(20) {
+			fmt.Fprintf(&b, healthy[r.IntN(len(healthy))], r.IntN(24), r.IntN(60), r.IntN(60), r.IntN(1000), r.IntN(90000), r.IntN(900))
+		}
+		b.WriteString("panic: runtime error: invalid memory address or nil pointer dereference\n[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x47f0a3]\n\n")
+		for g := range 4 {
+			fmt.Fprintf(&b, "goroutine %d [running]:\n", g+1)
+			for f := range 6 {
+				fmt.Fprintf(&b, "acme.dev/agent/core.(*Ledger).Step%d(0xc%09x, 0x%x)\n\t/srv/acme/core/ledger.go:%d +0x%x\n", f, r.IntN(1<<30), r.IntN(99), r.IntN(900), r.IntN(4000))
+			}
+			b.WriteString("created by main.main\n\t/srv/acme/main.go:12 +0x2a\n\n")
+		}
+		b.WriteString("exit status 2\n")
+	}
+	return b.Bytes()
+}
+
+// BenchmarkGoFrames measures P15: the frames of Go crash reports, against a parser of three expressions that keeps what it
+// finds. "x-expressions" is how many times faster it is.
+func BenchmarkGoFrames(b *testing.B) {
+	log := crashes(2 << 20)
+	head, call, place := regexp.MustCompile(`^goroutine (\d+)`), regexp.MustCompile(`^(\S+)\((.*)\)$`), regexp.MustCompile(`^\t(\S+):(\d+) \+0x`)
+	type frame struct{ function, file, line string }
+	naive, ours := 0, 0
+	buf := make([]golang.Call, 256)
+	times := race(b, []contender{
+		{name: "naive", slow: true, do: func(int) {
+			var frames []frame
+			function := ""
+			for line := range bytes.Lines(log) {
+				line = bytes.TrimSuffix(line, []byte("\n"))
+				if head.Match(line) {
+					continue
+				}
+				if m := place.FindSubmatch(line); m != nil {
+					if function != "" {
+						frames = append(frames, frame{function, string(m[1]), string(m[2])})
+					}
+					function = ""
+				} else if m := call.FindSubmatch(line); m != nil {
+					function = string(m[1])
+				}
+			}
+			naive = len(frames)
+		}},
+		{name: "memchr", do: func(int) { bytes.IndexByte(log, 0xff) }},
+		{name: "ours", do: func(int) {
+			ours = 0
+			r := golang.NewReport(log)
+			for calls := r.Read(buf); len(calls) > 0; calls = r.Read(buf) {
+				ours += len(calls)
+			}
+		}},
+	})
+	if naive != ours || ours == 0 {
+		b.Fatalf("%d frames, the expressions find %d", ours, naive)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(ratio(times, "naive", "ours"), "x-expressions")
+	b.ReportMetric(ratio(times, "ours", "memchr"), "x-memchr")
+	b.ReportMetric(testing.AllocsPerRun(5, func() { r := golang.NewReport(log); r.Read(buf) }), "allocs/log")
+}
