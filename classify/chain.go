@@ -6,7 +6,7 @@ const maxDepth = 64
 // decide judges a failure with everything that led to it.
 func (j *judge) decide(f *Failure, outer bool, depth int) Verdict {
 	if depth > maxDepth {
-		return unknown(j.base(f, &stack{}), NoFamily, "chain_too_deep")
+		return unknown(j.base(f, &stack{}), NoFamily, ChainTooDeep)
 	}
 	if len(f.Group) > 0 {
 		return j.group(f, outer, depth)
@@ -82,7 +82,7 @@ func handled(v, earlier Verdict) Verdict {
 	if v.Disposition == Never {
 		v.Module, v.Symbol = earlier.Module, earlier.Symbol
 	}
-	return unknown(v, earlier.Family, "bug_while_handling_skew")
+	return unknown(v, earlier.Family, BugWhileHandlingSkew)
 }
 
 // group judges failures that ended the process together: they must agree.
@@ -113,7 +113,7 @@ func (j *judge) group(f *Failure, outer bool, depth int) Verdict {
 		mixed = true // leaves that are not shown cannot agree
 	}
 	if mixed {
-		v = unknown(lead, lead.Family, "mixed_exception_group")
+		v = unknown(lead, lead.Family, MixedExceptionGroup)
 	}
 	v.Frames = frames
 	j.summarize(&v)

@@ -62,20 +62,49 @@ func New(cfg Config) (*Classifier, error) {
 
 // Classify judges one death. It never fails: what it cannot read is [Unknown] with a reason.
 func (c *Classifier) Classify(in Input) Verdict {
-	v := c.classify(in)
+	var t course
+	return c.judged(in, &t)
+}
+
+// course is what happened on the way to a verdict.
+type course struct {
+	log *text.Log
+	// failure is the one that was looked at, and by the runtime that found it.
+	failure *Failure
+	by      Runtime
+	asked   uint64
+	// decided is how the verdict came about; from and to are the lines of the log that hold what decided, to behind the last.
+	decided  Decision
+	from, to int
+}
+
+// settle notes what decided.
+func (t *course) settle(d Decision, from, to int) { t.decided, t.from, t.to = d, from, to }
+
+// judged is Classify with its course.
+func (c *Classifier) judged(in Input, t *course) Verdict {
+	v := c.classify(in, t)
 	if v.ManagedModules == nil {
 		v.ManagedModules = []string{}
 	}
 	if v.Family == "" {
 		v.Family = NoFamily
 	}
+	if v.Disposition == Never && refused(v.Reason) && t.to > t.from {
+		f := t.failure
+		if t.decided != ByFailure {
+			f = nil
+		}
+		v.Refusal = refusalOf(t.log, f, t.from, t.to-1)
+	}
 	return v
 }
 
 // classify asks, in this order: the host's typed cause, an exit status that only something outside can cause, the last
 // failure in the text unless the text goes on behind it, the run's last statement. The first that answers decides.
-func (c *Classifier) classify(in Input) Verdict {
+func (c *Classifier) classify(in Input, t *course) Verdict {
 	if in.Cause != "" {
+		t.settle(ByCause, 0, 0)
 		return typedCause(in.Cause)
 	}
 	tail := in.Text[max(0, len(in.Text)-TailLimit):]
@@ -88,14 +117,16 @@ func (c *Classifier) classify(in Input) Verdict {
 		limit := TailLimit
 		if heard.asked == 0 {
 			if !heard.stated && c.quiet(in, tail) {
-				return Verdict{Disposition: Unknown, Reason: "no_update_signature"}
+				return Verdict{Disposition: Unknown, Reason: NoUpdateSignature}
 			}
 			limit = statementBytes // no failure is in it, so only the last statement counts
 		}
 		log = text.Read(in.Text, limit)
 		f, rt = c.parse(log, heard.asked)
 	}
+	t.log, t.failure, t.by, t.asked = log, f, rt, heard.asked
 	if v, ok := exitVerdict(in.Exit, log, f); ok {
+		t.settle(ByExit, 0, 0)
 		return v
 	}
 	s := newScope(in, rt)
@@ -103,26 +134,29 @@ func (c *Classifier) classify(in Input) Verdict {
 		if f != nil {
 			log.Ignore(f.First, f.Last+1)
 		}
-		return c.terminal(in, log, s, f != nil)
+		return c.terminal(in, t, s, f != nil)
 	}
-	switch fate, r := after(log, f.Last+1, f.Fatal); fate {
+	switch fate, r, line := after(log, f.Last+1, f.Fatal); fate {
 	case endedOtherwise:
+		t.settle(ByStatement, line, line+1)
 		return Verdict{Disposition: Never, Family: NoFamily, Reason: r, Exception: f.Type}
 	case wentOn:
 		log.Ignore(f.First, f.Last+1)
-		v := c.terminal(in, log, s, true)
+		v := c.terminal(in, t, s, true)
 		v.Exception = f.Type
 		return v
 	}
+	t.settle(ByFailure, f.First, f.Last+1)
 	j := &judge{scope: s, log: gatherEvidence(log, f)}
 	v := j.decide(f, true, 0)
 	if v.Disposition == Skew && f.Line < f.Last {
 		// The lines taken for the rest of the message may be what the run said after it.
-		switch fate, r := after(log, f.Line+1, f.Fatal); fate {
+		switch fate, r, line := after(log, f.Line+1, f.Fatal); fate {
 		case endedOtherwise:
+			t.settle(ByStatement, line, line+1)
 			return never(v, r)
 		case wentOn:
-			return unknown(v, v.Family, "survived_failure")
+			return unknown(v, v.Family, SurvivedFailure)
 		}
 	}
 	v.Runtime = rt.Name()

@@ -42,9 +42,9 @@ func (j *judge) single(f *Failure, outer bool) Verdict {
 		return j.attribute(v, f, &st, at)
 	case KindSignature:
 		v.Symbol = f.Symbol
-		return j.bug(v, at, SignatureMismatch, "type_error_in_third_party_frame")
+		return j.bug(v, at, SignatureMismatch, TypeErrorInThirdPartyFrame)
 	case KindUndefined:
-		v = j.bug(v, at, NameError, "name_error_in_third_party_frame")
+		v = j.bug(v, at, NameError, NameErrorInThirdPartyFrame)
 		v.Symbol = f.Symbol
 		return v
 	case KindCommand:
@@ -54,7 +54,7 @@ func (j *judge) single(f *Failure, outer bool) Verdict {
 	case KindFile:
 		return j.unreadable(v, f, &st, at)
 	case KindCrash:
-		return unknown(v, StaleBinding, "crash_signal")
+		return unknown(v, StaleBinding, CrashSignal)
 	case KindNewerData:
 		return j.stored(v, f, at)
 	}
@@ -127,7 +127,7 @@ func unknown(v Verdict, candidate Family, r Reason) Verdict {
 // skew is the only way to a skew verdict. Without a managed unit there is none.
 func (j *judge) skew(v Verdict, family Family, module string, root int, symbol string) Verdict {
 	if module == "" || root < 0 {
-		return unknown(v, family, "no_managed_module")
+		return unknown(v, family, NoManagedModule)
 	}
 	v.Disposition, v.Family, v.Reason = Skew, family, ""
 	v.Module, v.Symbol, v.Root = module, symbol, j.roots[root].Name
@@ -141,9 +141,9 @@ func (j *judge) cut(v Verdict, f *Failure, at seat) Verdict {
 		return never(v, WorkspaceError)
 	case f.Loading && (at.holder == managed || at.holder == launcher):
 		v.Module = ""
-		return unknown(v, TornImport, "truncated_tail")
+		return unknown(v, TornImport, TruncatedTail)
 	}
-	return unknown(v, NoFamily, "truncated_tail")
+	return unknown(v, NoFamily, TruncatedTail)
 }
 
 // target is what a failure is about and whose it is.
@@ -258,7 +258,7 @@ func (j *judge) missing(v Verdict, f *Failure, st *stack, at seat) Verdict {
 		case t.holder == managed && f.Dynamic:
 			// The product told a library to load one of its own units. That is a torn import in spirit, but the text
 			// looks like a plugin that breaks.
-			return unknown(v, TornImport, "third_party_loads_managed")
+			return unknown(v, TornImport, ThirdPartyLoadsManaged)
 		default:
 			return never(v, ThirdPartyImport)
 		}
@@ -278,7 +278,7 @@ func (j *judge) missing(v Verdict, f *Failure, st *stack, at seat) Verdict {
 		if (at.frame < 0 || typed) && !f.ByData && !f.Startup {
 			// Nothing says who asked: a line alone, or code typed on a command line, may be anybody's.
 			v.Module, v.Symbol = t.module, f.Symbol
-			return unknown(v, TornImport, "asker_not_shown")
+			return unknown(v, TornImport, AskerNotShown)
 		}
 		family := TornImport
 		if t.native {
@@ -286,7 +286,7 @@ func (j *judge) missing(v Verdict, f *Failure, st *stack, at seat) Verdict {
 		}
 		if t.unclear {
 			v.Module, v.Symbol = t.module, f.Symbol
-			return unknown(v, family, "ambiguous_root")
+			return unknown(v, family, AmbiguousRoot)
 		}
 		return j.skew(v, family, t.module, t.root, f.Symbol)
 	}
@@ -298,13 +298,13 @@ func (j *judge) missing(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	}
 	switch {
 	case f.Module == "":
-		return unknown(v, TornImport, "module_not_named")
+		return unknown(v, TornImport, ModuleNotNamed)
 	case f.Standard:
-		return unknown(v, TornImport, "stdlib_missing_in_managed_frame")
+		return unknown(v, TornImport, StdlibMissingInManagedFrame)
 	case at.holder == managed:
-		return unknown(v, TornImport, "third_party_missing_in_managed_frame")
+		return unknown(v, TornImport, ThirdPartyMissingInManagedFrame)
 	}
-	return unknown(v, NoFamily, "third_party_missing")
+	return unknown(v, NoFamily, ThirdPartyMissing)
 }
 
 // bare reports whether the asking frame is all that the text says about a missing name.
@@ -323,15 +323,15 @@ func (j *judge) native(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	// Managed code loads a native module of a third party directly: the install is broken, whoever broke it.
 	case t.holder != managed:
 		v.Module, v.Symbol = "", ""
-		return unknown(v, StaleBinding, "third_party_missing_in_managed_frame")
+		return unknown(v, StaleBinding, ThirdPartyMissingInManagedFrame)
 	case t.unclear:
-		return unknown(v, StaleBinding, "ambiguous_root")
+		return unknown(v, StaleBinding, AmbiguousRoot)
 	}
 	// The product's object is fine and lacks a library of the system or of a third party. An update of the product may
 	// have brought that need, or an upgrade of the system may have taken the library away.
 	if f.Needs != "" && !j.ownsObject(f.Needs) {
 		v.Module, v.Symbol = t.module, f.Symbol
-		return unknown(v, StaleBinding, "third_party_abi_in_binding")
+		return unknown(v, StaleBinding, ThirdPartyABIInBinding)
 	}
 	return j.skew(v, StaleBinding, t.module, t.root, f.Symbol)
 }
@@ -364,7 +364,7 @@ func (j *judge) foreignABI(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	if t := j.about(f); t.holder == managed {
 		v.Module = t.module
 	}
-	return unknown(v, StaleBinding, "third_party_abi_in_binding")
+	return unknown(v, StaleBinding, ThirdPartyABIInBinding)
 }
 
 // torn judges files that are half there.
@@ -381,7 +381,7 @@ func (j *judge) torn(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	if t.holder == nobody && f.Module == "" && f.File == "" && f.Object == "" && at.holder == managed {
 		// What was being loaded is not said, and may be anybody's.
 		if !f.Unnamed {
-			return unknown(v, TornFile, "module_not_named")
+			return unknown(v, TornFile, ModuleNotNamed)
 		}
 		t = target{managed, at.module, at.root, false, false}
 	}
@@ -390,25 +390,25 @@ func (j *judge) torn(v Verdict, f *Failure, st *stack, at seat) Verdict {
 		return never(v, WorkspaceError)
 	case t.holder != managed && at.holder == managed && f.File == "" && f.Object == "":
 		v.Module = ""
-		return unknown(v, TornFile, "third_party_missing_in_managed_frame")
+		return unknown(v, TornFile, ThirdPartyMissingInManagedFrame)
 	case t.holder != managed && (at.holder == packaged || f.File != "" || f.Object != ""):
 		return never(v, ThirdPartyImport)
 	case t.holder != managed:
-		return unknown(v, TornFile, "no_managed_module")
+		return unknown(v, TornFile, NoManagedModule)
 	case at.holder == workspace:
 		return never(v, WorkspaceImport)
 	}
 	v.Module = t.module
 	switch {
 	case t.unclear:
-		return unknown(v, TornFile, "ambiguous_root")
+		return unknown(v, TornFile, AmbiguousRoot)
 	// Source that this interpreter merely does not know: it may be too new for it, and a restart under the same
 	// interpreter would die the same death.
 	case f.Kind == KindSyntax:
-		return unknown(v, TornFile, "syntax_unclear")
+		return unknown(v, TornFile, SyntaxUnclear)
 	case j.log.diskFull:
 		// The disk, not an update, may have cut the file.
-		return unknown(v, TornFile, "disk_full_then_torn")
+		return unknown(v, TornFile, DiskFullThenTorn)
 	}
 	return j.skew(v, TornFile, t.module, t.root, "")
 }
@@ -420,11 +420,11 @@ func (j *judge) stored(v Verdict, f *Failure, at seat) Verdict {
 	case at.holder == workspace || t.holder == workspace:
 		return never(v, WorkspaceError)
 	case t.holder != managed:
-		return unknown(v, DataFormat, "data_of_third_party")
+		return unknown(v, DataFormat, DataOfThirdParty)
 	case t.unclear:
-		return unknown(v, DataFormat, "ambiguous_root")
+		return unknown(v, DataFormat, AmbiguousRoot)
 	case at.holder == packaged && !f.ByData:
-		return unknown(v, DataFormat, "raised_by_third_party")
+		return unknown(v, DataFormat, RaisedByThirdParty)
 	}
 	return j.skew(v, DataFormat, t.module, t.root, f.Symbol)
 }
@@ -436,7 +436,7 @@ func (j *judge) attribute(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	case workspace:
 		return never(v, WorkspaceError)
 	case packaged:
-		return unknown(v, NoFamily, "attribute_error_in_third_party_frame")
+		return unknown(v, NoFamily, AttributeErrorInThirdPartyFrame)
 	}
 	// The message ties the class to its module only where the class is native: "'core.Handle' object has no attribute".
 	// That class cannot come from any other build than the loaded one.
@@ -445,7 +445,7 @@ func (j *judge) attribute(v Verdict, f *Failure, st *stack, at seat) Verdict {
 			return j.skew(v, StaleBinding, t.module, t.root, f.Symbol)
 		}
 	}
-	return unknown(v, NoFamily, "instance_attribute_error")
+	return unknown(v, NoFamily, InstanceAttributeError)
 }
 
 // bug judges errors that are annotated where managed code raised them.
@@ -462,7 +462,7 @@ func (j *judge) bug(v Verdict, at seat, r, elsewhere Reason) Verdict {
 		v.Module = ""
 		return unknown(v, NoFamily, elsewhere)
 	}
-	return unknown(v, NoFamily, "no_managed_module")
+	return unknown(v, NoFamily, NoManagedModule)
 }
 
 // command judges a command that a script calls and the shell does not find. One that is called after the product may be a
@@ -477,9 +477,9 @@ func (j *judge) command(v Verdict, f *Failure, at seat) Verdict {
 		return v
 	case at.holder == managed:
 		v.Symbol, v.Module = "", ""
-		return unknown(v, NoFamily, "third_party_missing_in_managed_frame")
+		return unknown(v, NoFamily, ThirdPartyMissingInManagedFrame)
 	}
-	return unknown(v, NoFamily, "no_managed_module")
+	return unknown(v, NoFamily, NoManagedModule)
 }
 
 // metadata judges missing or misfitting distribution metadata.
@@ -488,9 +488,9 @@ func (j *judge) metadata(v Verdict, f *Failure, at seat) Verdict {
 	case workspace:
 		return never(v, WorkspaceImport)
 	case managed, launcher, nobody:
-		return unknown(v, TornImport, "distribution_metadata_missing")
+		return unknown(v, TornImport, DistributionMetadataMissing)
 	}
-	return unknown(v, NoFamily, "distribution_metadata_missing")
+	return unknown(v, NoFamily, DistributionMetadataMissing)
 }
 
 // unreadable judges files that could not be opened or read.
@@ -515,13 +515,13 @@ func (j *judge) unreadable(v Verdict, f *Failure, st *stack, at seat) Verdict {
 			// what a broken deployment looks like, so it stays open.
 			switch f.Code {
 			case "2":
-				return unknown(v, TornFile, "missing_package_file")
+				return unknown(v, TornFile, MissingPackageFile)
 			case "13", "1":
-				return unknown(v, TornFile, "permission")
+				return unknown(v, TornFile, Permission)
 			case "116":
-				return unknown(v, TornFile, "stale_file_handle")
+				return unknown(v, TornFile, StaleFileHandle)
 			}
-			return unknown(v, TornFile, "unreadable_file")
+			return unknown(v, TornFile, UnreadableFile)
 		}
 	}
 	return j.worded(v, f, st, at)
@@ -559,12 +559,12 @@ func (j *judge) worded(v Verdict, f *Failure, st *stack, at seat) Verdict {
 		// drift worth naming.
 		case packaged:
 			if kind != KindUnclearData && kind != KindUnclearWire || !st.anyManaged() {
-				return unknown(v, family, "raised_by_third_party")
+				return unknown(v, family, RaisedByThirdParty)
 			}
 		}
 		switch {
 		case kind == KindUnclearData || kind == KindUnclearWire:
-			return unknown(v, family, "schema_drift_direction_unclear")
+			return unknown(v, family, SchemaDriftDirectionUnclear)
 		case family == StaleBinding:
 			return j.skew(v, family, module, root, "")
 		case at.holder == managed:
@@ -578,11 +578,11 @@ func (j *judge) worded(v Verdict, f *Failure, st *stack, at seat) Verdict {
 		if m, r := j.named(f.Message); r >= 0 && f.Startup && at.frame < 0 {
 			return j.skew(v, family, m, r, "")
 		}
-		return unknown(v, family, "no_managed_module")
+		return unknown(v, family, NoManagedModule)
 	}
 	// Old data wants a migration. A restart with the same code would refuse it again.
 	if kind == KindOlderData {
-		return unknown(v, NoFamily, "data_older_than_code")
+		return unknown(v, NoFamily, DataOlderThanCode)
 	}
 	if r := neverByMessage(f, j.scope); r != "" {
 		return never(v, r)
@@ -591,9 +591,9 @@ func (j *judge) worded(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	case workspace:
 		return never(v, WorkspaceError)
 	case managed:
-		return unknown(v, NoFamily, "managed_bug")
+		return unknown(v, NoFamily, ManagedBug)
 	case packaged:
-		return unknown(v, NoFamily, "third_party_error")
+		return unknown(v, NoFamily, ThirdPartyError)
 	}
-	return unknown(v, NoFamily, "no_update_signature")
+	return unknown(v, NoFamily, NoUpdateSignature)
 }

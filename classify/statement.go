@@ -141,8 +141,8 @@ func testCommand(l string) bool {
 	return false
 }
 
-// after reads the lines behind a failure.
-func after(log *text.Log, from int, fatal bool) (fate, Reason) {
+// after reads the lines behind a failure, and says which of them stated another end.
+func after(log *text.Log, from int, fatal bool) (fate, Reason, int) {
 	result := stands
 	entries := 0
 	// Backwards, since the last word counts: a run that timed out after it had reported a failure died of the time-out.
@@ -153,7 +153,7 @@ func after(log *text.Log, from int, fatal bool) (fate, Reason) {
 			continue
 		}
 		if r := terminalReason(l); r != "" && i >= len(log.Lines)-statementWindow {
-			return endedOtherwise, r
+			return endedOtherwise, r, i
 		}
 		switch active(l) {
 		case working:
@@ -165,7 +165,7 @@ func after(log *text.Log, from int, fatal bool) (fate, Reason) {
 			}
 		}
 	}
-	return result, ""
+	return result, "", 0
 }
 
 // bearing is what a line says about the process that prints it.
@@ -219,9 +219,11 @@ func leveled(line string) bool {
 }
 
 // terminal judges a log without a deciding exception: by the run's last statement, else not at all.
-func (c *Classifier) terminal(in Input, log *text.Log, s *scope, survived bool) Verdict {
-	v := Verdict{Disposition: Unknown, Family: NoFamily, Reason: "no_update_signature"}
-	seen := 0
+func (c *Classifier) terminal(in Input, t *course, s *scope, survived bool) Verdict {
+	log := t.log
+	t.settle(ByNothing, 0, 0)
+	v := Verdict{Disposition: Unknown, Family: NoFamily, Reason: NoUpdateSignature}
+	seen, at := 0, 0
 	last, dress := "", ""
 	// Keepers add lines of their own behind the run's last one, so lines that only say that something ended are passed
 	// over. A line of ordinary work ends the search: what stands before it was not the end.
@@ -233,9 +235,11 @@ func (c *Classifier) terminal(in Input, log *text.Log, s *scope, survived bool) 
 		seen++
 		if r := terminalReason(l); r != "" {
 			v.Disposition, v.Reason = Never, r
+			t.settle(ByStatement, i, i+1)
 			return v
 		}
 		if last == "" {
+			at = i
 			if last = l; i == len(log.Lines)-1 {
 				dress = log.Dress()
 			}
@@ -246,16 +250,21 @@ func (c *Classifier) terminal(in Input, log *text.Log, s *scope, survived bool) 
 	}
 	switch {
 	case crashSignal(in.Exit):
-		v.Reason, v.Family = "crash_signal", StaleBinding
+		v.Reason, v.Family = CrashSignal, StaleBinding
+		t.settle(ByExit, 0, 0)
 		return v
 	case last == "":
-		v.Reason = "no_text"
+		v.Reason = NoText
 		return v
 	case survived:
-		v.Reason = "survived_failure"
+		v.Reason = SurvivedFailure
 		return v
 	}
-	return c.statement(last, dress, s, v)
+	got := c.statement(last, dress, s, v)
+	if got.Reason != NoUpdateSignature {
+		t.settle(ByStatement, at, at+1)
+	}
+	return got
 }
 
 // crashSignal reports an exit by a signal that the process itself raised.
@@ -285,7 +294,7 @@ func (c *Classifier) statement(line, dress string, s *scope, v Verdict) Verdict 
 	l := strings.ToLower(line)
 	for _, w := range misuses {
 		if strings.Contains(l, w) {
-			v.Reason = "cli_mismatch"
+			v.Reason = CLIMismatch
 			return v
 		}
 	}
@@ -335,10 +344,10 @@ func (c *Classifier) statement(line, dress string, s *scope, v Verdict) Verdict 
 		return j.skew(v, DataFormat, prog, root, "")
 	case KindUnclearData:
 		v.Module = prog
-		return unknown(v, DataFormat, "schema_drift_direction_unclear")
+		return unknown(v, DataFormat, SchemaDriftDirectionUnclear)
 	case KindUnclearWire:
 		v.Module = prog
-		return unknown(v, WireSchema, "schema_drift_direction_unclear")
+		return unknown(v, WireSchema, SchemaDriftDirectionUnclear)
 	}
 	if r := neverByMessage(f, s); r != "" {
 		return never(v, r)

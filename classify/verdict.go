@@ -89,6 +89,9 @@ type Verdict struct {
 	// ManagedModules are the managed units on the deciding stack, outermost first, each once. Never nil.
 	ManagedModules []string `json:"managed_modules"`
 
+	// Refusal is what the text says about a provider that refused, nil where it says nothing or no provider caused the end.
+	Refusal *Refusal `json:"refusal,omitempty"`
+
 	// Root names the root that owns Module, and Asked the roots of the managed frames, innermost first: a witness must
 	// belong to one of them.
 	Root  string   `json:"-"`

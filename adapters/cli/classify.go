@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/classify/pack"
 )
 
 // classifyCommand shows the classifier alone: no state folder, no config, nothing is decided. It is how a host tries its
@@ -20,18 +21,22 @@ type classifyCommand struct {
 	managed, workspaces []string
 	exit                int
 	signal              string
-	json                bool
+	json, explain       bool
+	packs               []string
 }
 
 func newClassify(s *shared) *cobra.Command {
 	k := &classifyCommand{shared: s}
 	c := &cobra.Command{
-		Use:   "classify [-j] [--managed NAME=DIR] [--workspace DIR] [FILE...]",
+		Use:   "classify [-j] [--explain] [--pack FILE] [--managed NAME=DIR] [--workspace DIR] [FILE...]",
 		Short: "Say what failure texts look like, deciding nothing",
 		Long: "Say what failure texts look like: an update's doing (skew) or not. A FILE holds cases as JSON objects, or plain\n" +
 			"text; without a FILE standard input is read. A case has an id, a text (or text_base64), managed (modules, roots,\n" +
 			"bindings), workspace_roots and exit (code, signal). For plain text --managed and --workspace say whose code is\n" +
 			"what: NAME is a module, DIR the folder it lies in. Where one of the flags for plain text is given, no FILE is JSON.\n\n" +
+			"With --explain every verdict is followed by the lines that decided, marked, and by what was ruled out and why; with\n" +
+			"-j too they are byte offsets into the text. --pack adds the failures that a YAML file describes. Of a long file only\n" +
+			"the end is read.\n\n" +
 			"With -j there is one JSON object for each case, on a line of its own. A file that cannot be read is an error that\n" +
 			"names the file and the field; the others go on, and the exit code is 1.",
 		RunE: s.run(k.run),
@@ -40,6 +45,8 @@ func newClassify(s *shared) *cobra.Command {
 	c.Flags().StringArrayVar(&k.workspaces, "workspace", nil, "a `DIR` of user code for plain text; repeatable")
 	c.Flags().IntVar(&k.exit, "exit", 1, "the exit `CODE` for plain text")
 	c.Flags().StringVar(&k.signal, "signal", "", "the `SIGNAL` for plain text, such as SIGKILL")
+	c.Flags().BoolVar(&k.explain, "explain", false, "say what decided, and what was ruled out")
+	c.Flags().StringArrayVar(&k.packs, "pack", nil, "a `FILE` of signatures in YAML; repeatable")
 	jsonFlag(c, &k.json)
 	return c
 }
@@ -48,6 +55,12 @@ func newClassify(s *shared) *cobra.Command {
 type caseView struct {
 	ID string `json:"id"`
 	classify.Verdict
+	// Explanation is there with --explain, and Skipped where the beginning of a long file was not read: offsets and lines
+	// count from there.
+	Explanation *classify.Explanation `json:"explanation,omitempty"`
+	Skipped     int64                 `json:"skipped_bytes,omitempty"`
+
+	text []byte
 }
 
 // caseError is a case that could not be read.
@@ -71,7 +84,11 @@ func (k *classifyCommand) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	judge, err := classifier()
+	runtimes, err := k.readPacks(k.packs)
+	if err != nil {
+		return err
+	}
+	judge, err := classifier(runtimes...)
 	if err != nil {
 		return err
 	}
@@ -81,8 +98,12 @@ func (k *classifyCommand) run(c *cobra.Command, args []string) error {
 	asText := len(k.managed) > 0 || len(k.workspaces) > 0 || c.Flags().Changed("exit") || k.signal != ""
 	failed := false
 	for _, file := range args {
-		err := k.file(file, asText, plain, func(id string, in classify.Input) error {
-			return k.print(caseView{ID: id, Verdict: judge.Classify(in)})
+		err := k.file(file, asText, plain, func(id string, in classify.Input, skipped int64) error {
+			if !k.explain {
+				return k.print(caseView{ID: id, Verdict: judge.Classify(in)})
+			}
+			v, e := judge.Explain(in)
+			return k.print(caseView{ID: id, Verdict: v, Explanation: &e, Skipped: skipped, text: in.Text})
 		})
 		var bad *caseError
 		if errors.As(err, &bad) {
@@ -102,6 +123,47 @@ func (k *classifyCommand) run(c *cobra.Command, args []string) error {
 		return silent(CodeFailed)
 	}
 	return nil
+}
+
+// packLimit bounds a file of signatures.
+const packLimit = 1 << 20
+
+// readPacks makes a runtime of each file of signatures. A mistake in one is the caller's, as in the config.
+func (s *shared) readPacks(files []string) ([]classify.Runtime, error) {
+	var out []classify.Runtime
+	var bad []error
+	for _, file := range files {
+		path, err := s.env.path(file)
+		if err != nil {
+			return nil, err
+		}
+		p, err := readPack(file, path)
+		if err != nil {
+			bad = append(bad, err)
+			continue
+		}
+		out = append(out, p)
+	}
+	if len(bad) > 0 {
+		return nil, usage("%w", errors.Join(bad...))
+	}
+	return out, nil
+}
+
+func readPack(file, path string) (*pack.Pack, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read signature pack %s: %s", file, plainError(err))
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, packLimit+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read signature pack %s: %s", file, plainError(err))
+	case len(data) > packLimit:
+		return nil, fmt.Errorf("read signature pack %s: more than %d bytes: split it", file, packLimit)
+	}
+	return pack.Read(file, data)
 }
 
 // plain is what the flags say about plain text.
@@ -124,7 +186,7 @@ func (k *classifyCommand) plain() (classify.Input, error) {
 }
 
 // file reads one file and hands its cases on.
-func (k *classifyCommand) file(file string, asText bool, plain classify.Input, each func(id string, in classify.Input) error) error {
+func (k *classifyCommand) file(file string, asText bool, plain classify.Input, each caseFunc) error {
 	id := file
 	var r io.Reader = k.env.Stdin
 	if file == "-" {
@@ -168,5 +230,12 @@ func (k *classifyCommand) print(v caseView) error {
 	if v.Symbol != "" {
 		about += ":" + v.Symbol
 	}
-	return printText(k.env.Stdout, fmt.Sprintf("%s: %s (%s) %s\n", v.ID, what, cmp.Or(v.Exception, "no exception"), about))
+	said := fmt.Sprintf("%s: %s (%s) %s\n", v.ID, what, cmp.Or(v.Exception, "no exception"), about)
+	if v.Refusal != nil {
+		said += "  refused by: " + refusalText(v.Refusal) + "\n"
+	}
+	if v.Explanation != nil {
+		said += explanationText(v, isTerminal(k.env.Stdout) && k.env.get("NO_COLOR") == "")
+	}
+	return printText(k.env.Stdout, said)
 }

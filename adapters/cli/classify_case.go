@@ -9,13 +9,49 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"unicode"
 
 	"github.com/mulligan-dev/mulligan/classify"
 )
 
-// textLimit bounds plain text that is read whole; the classifier reads its end.
-const textLimit = 64 << 20
+// caseFunc takes a case. skipped is how much of the text's beginning was not read.
+type caseFunc func(id string, in classify.Input, skipped int64) error
+
+// readEnd reads the end of plain text, as much as the classifier looks at. Of a file nothing else is read, a stream is read
+// through in bounded memory.
+func readEnd(b *bufio.Reader, r io.Reader) (text []byte, skipped int64, err error) {
+	if s, ok := r.(io.Seeker); ok {
+		if size, err := s.Seek(0, io.SeekEnd); err == nil {
+			// Files of no size, as in /proc, hold something all the same; they are read as streams, from their beginning.
+			skipped = max(0, size-classify.TailLimit)
+			if _, err := s.Seek(skipped, io.SeekStart); err != nil {
+				return nil, 0, err
+			}
+			b.Reset(r)
+			if size > 0 {
+				text, err = io.ReadAll(io.LimitReader(b, classify.TailLimit))
+				return text, skipped, err
+			}
+		}
+	}
+	for {
+		start := len(text)
+		text = slices.Grow(text, 32<<10)
+		n, err := io.ReadFull(b, text[start:start+32<<10])
+		text = text[:start+n]
+		if cut := len(text) - classify.TailLimit; cut > classify.TailLimit {
+			text, skipped = append(text[:0], text[cut:]...), skipped+int64(cut)
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			cut := max(0, len(text)-classify.TailLimit)
+			return text[cut:], skipped + int64(cut), nil
+		case err != nil:
+			return nil, 0, err
+		}
+	}
+}
 
 // failureCase is one case as a file holds it. Fields that say what is expected, or where a case comes from, are not
 // read.
@@ -50,20 +86,18 @@ func (c failureCase) input() classify.Input {
 
 // readCases reads a stream of JSON cases, or plain text: what begins with a brace is JSON, unless
 // the caller knows better (a log may consist of JSON).
-func readCases(r io.Reader, file, id string, asText bool, plain classify.Input, each func(id string, in classify.Input) error) error {
+func readCases(r io.Reader, file, id string, asText bool, plain classify.Input, each caseFunc) error {
 	b := bufio.NewReader(r)
 	if asText || !beginsObject(b) {
-		text, err := io.ReadAll(io.LimitReader(b, textLimit+1))
+		text, skipped, err := readEnd(b, r)
 		switch {
 		case err != nil:
 			return &caseError{File: file, Err: plainError(err)}
-		case len(text) > textLimit:
-			return &caseError{File: file, Err: fmt.Sprintf("more than %d bytes: give its end only", textLimit)}
 		case len(bytes.TrimSpace(text)) == 0:
 			return &caseError{File: file, Err: "it is empty"}
 		}
 		plain.Text = text
-		return each(id, plain)
+		return each(id, plain, skipped)
 	}
 	dec := json.NewDecoder(b)
 	for {
@@ -79,7 +113,7 @@ func readCases(r io.Reader, file, id string, asText bool, plain classify.Input, 
 		case c.Text == nil && c.TextBase64 == nil:
 			return &caseError{File: file, ID: *c.ID, Field: "text", Err: "missing, want the failure text (or text_base64)"}
 		}
-		if err := each(*c.ID, c.input()); err != nil {
+		if err := each(*c.ID, c.input(), 0); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ func FuzzReadCases(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, asText bool) {
 		plain := classify.Input{Exit: classify.Exit{Code: 9}}
-		err := readCases(strings.NewReader(text), "file", "id", asText, plain, func(id string, in classify.Input) error {
+		err := readCases(strings.NewReader(text), "file", "id", asText, plain, func(id string, in classify.Input, _ int64) error {
 			if id == "" {
 				t.Error("a case without an id")
 			}

@@ -88,7 +88,11 @@ func (h *host) close() {
 func (h *host) wire(c config.Config) error {
 	sources, err1 := sources()
 	runtimes, err2 := probes(c)
-	judge, err3 := classifier()
+	packs, err := h.shared.readPacks(c.Packs)
+	if err != nil {
+		return err
+	}
+	judge, err3 := classifier(packs...)
 	notifiers, err4 := h.notifiers(c)
 	launcher, err5 := h.launcher()
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
@@ -142,11 +146,11 @@ func probes(c config.Config) (map[string]restart.Runtime, error) {
 	return out, nil
 }
 
-// classifier reads the failure texts of every runtime that there is a package for.
-func classifier() (*classify.Classifier, error) {
-	return classify.New(classify.Config{Runtimes: []classify.Runtime{
+// classifier reads the failure texts of every runtime that there is a package for, and of more.
+func classifier(more ...classify.Runtime) (*classify.Classifier, error) {
+	return classify.New(classify.Config{Runtimes: append([]classify.Runtime{
 		python.New(), node.New(), jvm.New(), dotnet.New(), beam.New(), ruby.New(), perl.New(), php.New(), lua.New(), tcl.New(), golang.New(), rust.New(), loader.New(), shell.New(), service.New(), datafmt.New(), agentcli.New(),
-	}})
+	}, more...)})
 }
 
 // notifiers are those that the config chooses. The terminal is standard error, so that results stay apart from notices.

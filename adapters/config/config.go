@@ -40,6 +40,8 @@ type Config struct {
 	ProbeCommand []string
 	// Notifiers are who is told. Absent in the file it is the terminal; an empty list tells nobody.
 	Notifiers []Notifier
+	// Packs are files of failure signatures (packs), relative ones beside the config file. They are read where they are used.
+	Packs []string
 }
 
 // Notifier chooses one adapter of package notify.

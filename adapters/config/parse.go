@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -102,7 +103,7 @@ func (p *parser) slipped(others []pair, present map[string]bool) {
 // blockKeys are the keys of the block, in the order in which they are documented.
 func blockKeys() []string {
 	return []string{"enabled", "quiescence_seconds", "max_defer_seconds", "pending_resurface_seconds", "retention_days",
-		"storm_max_per_episode", "storm_max_per_30m", "project", "workspaces", "roots", "probe_command", "notifiers"}
+		"storm_max_per_episode", "storm_max_per_30m", "project", "workspaces", "roots", "probe_command", "notifiers", "packs"}
 }
 
 // block reads our block into c, and says which keys it has.
@@ -140,6 +141,13 @@ func (p *parser) block(c *Config, n *yaml.Node) map[string]bool {
 			c.ProbeCommand = p.texts(kv.value, key)
 		case "notifiers":
 			c.Notifiers = p.notifiers(kv.value, key)
+		case "packs":
+			c.Packs = p.texts(kv.value, key)
+			for i, f := range c.Packs {
+				if !filepath.IsAbs(f) {
+					c.Packs[i] = filepath.Join(p.base, f)
+				}
+			}
 		default:
 			p.problem(kv.line, key, "no such key, want one of %s", strings.Join(blockKeys(), ", "))
 		}

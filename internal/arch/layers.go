@@ -25,7 +25,7 @@ type Layer struct {
 var runtimes = []string{
 	"classify/python", "classify/node", "classify/jvm", "classify/ruby", "classify/perl", "classify/php",
 	"classify/beam", "classify/dotnet", "classify/golang", "classify/rust", "classify/lua", "classify/tcl",
-	"classify/loader", "classify/shell", "classify/service", "classify/datafmt", "classify/agentcli",
+	"classify/loader", "classify/shell", "classify/service", "classify/datafmt", "classify/agentcli", "classify/pack",
 }
 
 // core is everything that decides without touching the system.
