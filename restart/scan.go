@@ -14,6 +14,7 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/doorbell"
 	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/restart/policy"
 	"github.com/mulligan-dev/mulligan/witness"
 	"github.com/mulligan-dev/mulligan/witness/quiet"
@@ -35,7 +36,8 @@ type Past struct {
 func (h *Healer) Scan(ctx context.Context, since time.Duration, limit int) ([]Past, error) {
 	dry := h.DryRun()
 	p := &pass{h: dry, now: h.cfg.Now(), seenRoots: map[string]witness.Observation{}, touched: map[ledger.Key]bool{}}
-	var dead []run.Run
+	// A history may be long. Only when each run ended is kept, and the run is read again when its turn comes.
+	var dead []ended
 	out := []Past{}
 	for r, err := range h.cfg.Stores.Runs.List(ctx) {
 		if err != nil {
@@ -43,21 +45,27 @@ func (h *Healer) Scan(ctx context.Context, since time.Duration, limit int) ([]Pa
 			continue
 		}
 		if r.Ended != nil && !r.Ended.OK && (since == 0 || p.now.Sub(r.Ended.At) <= since) {
-			dead = append(dead, r)
+			dead = append(dead, ended{r.ID, r.Ended.At})
+			if limit > 0 && len(dead) >= 2*limit+1024 {
+				dead = newest(dead, limit)
+			}
 		}
 	}
-	slices.SortFunc(dead, func(a, b run.Run) int { return cmp.Compare(b.Ended.At.Sub(a.Ended.At), 0) })
-	if limit > 0 && len(dead) > limit {
-		dead = dead[:limit]
-	}
+	dead = newest(dead, limit)
 	for r, err := range h.cfg.Stores.Journal.Rows(ctx) {
 		if err == nil {
 			p.rows = append(p.rows, r)
 		}
 	}
-	for _, r := range dead {
+	for _, e := range dead {
 		if err := ctx.Err(); err != nil {
 			return out, fmt.Errorf("scan: %w", err)
+		}
+		r, err := h.cfg.Stores.Runs.Get(ctx, e.id)
+		if err != nil || r.Ended == nil {
+			// It was removed or started anew since it was listed.
+			out = append(out, Past{Died: e.at.Wall, Outcome: Outcome{Run: e.id, Error: fmt.Sprintf("read run %s again: %v", e.id, cmp.Or(err, errNotEnded))}})
+			continue
 		}
 		past, err := p.replay(ctx, r)
 		if err != nil {
@@ -66,6 +74,24 @@ func (h *Healer) Scan(ctx context.Context, since time.Duration, limit int) ([]Pa
 		out = append(out, past)
 	}
 	return out, nil
+}
+
+// errNotEnded is a run that was dead a moment ago.
+var errNotEnded = errors.New("it has no end any more")
+
+// ended is one bad end of the history.
+type ended struct {
+	id string
+	at stamp.Time
+}
+
+// newest puts ends in order, the newest first, and keeps limit of them; all where limit is zero.
+func newest(ends []ended, limit int) []ended {
+	slices.SortFunc(ends, func(a, b ended) int { return cmp.Compare(b.at.Sub(a.at), 0) })
+	if limit > 0 && len(ends) > limit {
+		ends = ends[:limit]
+	}
+	return ends
 }
 
 func (p *pass) replay(ctx context.Context, r run.Run) (Past, error) {
