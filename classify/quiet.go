@@ -124,18 +124,27 @@ type hearing struct {
 // listen hears the last nearBytes of a tail, or all of it.
 func (c *Classifier) listen(tail []byte) hearing {
 	e := search{filter: c.ears.end, text: ending(tail), runtimes: c.runtimes}
+	coloured := bytes.IndexByte(e.text, 0x1b) >= 0
+	if coloured {
+		var room [endBytes]byte
+		e.text = text.Plain(room[:0], e.text)
+	}
 	e.run(0)
-	h := hearing{asked: e.found &^ (1 << ownerTerminal), stated: e.found&(1<<ownerTerminal) != 0}
+	h := hearing{asked: e.found &^ (1 << ownerTerminal), stated: coloured || e.found&(1<<ownerTerminal) != 0}
 	c.further(&h, tail[max(0, len(tail)-nearBytes):])
 	return h
 }
 
 // further adds what is heard in a part of a tail.
 func (c *Classifier) further(h *hearing, part []byte) {
-	// Colours, wide characters and partial records may lie inside the words that are searched for.
-	if h.asked == all || bytes.IndexByte(part, 0x1b) >= 0 || bytes.IndexByte(part[:min(len(part), 1024)], 0) >= 0 {
+	// Wide characters and partial records may lie inside the words that are searched for, and colours too.
+	if h.asked == all || bytes.IndexByte(part[:min(len(part), 1024)], 0) >= 0 {
 		h.asked = all
 		return
+	}
+	if bytes.IndexByte(part, 0x1b) >= 0 {
+		var room [TailLimit]byte
+		part = text.Plain(room[:0], part)
 	}
 	s := search{filter: c.ears.whole, text: part, runtimes: c.runtimes}
 	s.run(0)

@@ -1,6 +1,9 @@
 package text
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // stripANSI removes terminal control sequences, also where a syslog daemon has written the escape as "#033" or a pager
 // as "^[".
@@ -27,8 +30,21 @@ func stripANSI(l string) string {
 	return b.String()
 }
 
+// Plain appends a text without its terminal control sequences to dst, which a caller may keep on its stack: it allocates
+// only where dst is too short. It is for those who look for words in a text before they read it.
+func Plain(dst, src []byte) []byte {
+	for {
+		at := bytes.IndexByte(src, 0x1b)
+		if at < 0 {
+			return append(dst, src...)
+		}
+		dst = append(dst, src[:at]...)
+		src = src[at+sequence(src[at:]):]
+	}
+}
+
 // sequence is the length of the control sequence that s begins with.
-func sequence(s string) int {
+func sequence[T string | []byte](s T) int {
 	if len(s) < 2 {
 		return len(s)
 	}

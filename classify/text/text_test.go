@@ -75,6 +75,20 @@ func TestQuotedKeepsItsPrefix(t *testing.T) {
 	}
 }
 
+// TestPlain: what is searched for words is what is read, line by line.
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	for _, l := range []string{"", "plain", "\x1b[1;31mred\x1b[0m", "\x1b]8;;u\x07link\x1b]8;;\x1b\\ end", "cut \x1b[3", "cut \x1b", "\x1b(Bx"} {
+		want := ""
+		if got := text.Read([]byte(l+"\n"), 1<<10).Lines; len(got) > 0 {
+			want = got[0]
+		}
+		if got := string(text.Plain(nil, []byte(l))); got != want {
+			t.Errorf("%q is searched as %q and read as %q", l, got, want)
+		}
+	}
+}
+
 func TestSources(t *testing.T) {
 	t.Parallel()
 	log := text.Read([]byte("a-1  | one\nb-1  | other\na-1  | two\nb-1  | more\na-1  | three\n"), 1<<16)
