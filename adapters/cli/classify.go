@@ -84,11 +84,11 @@ func (k *classifyCommand) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	runtimes, err := k.readPacks(k.packs)
+	more, err := k.readPacks(k.packs)
 	if err != nil {
 		return err
 	}
-	judge, err := classifier(runtimes...)
+	judge, err := classifier(more...)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/classify/text"
 )
 
 // labelled is a labelled text of a runtime.
@@ -115,6 +116,34 @@ func TestConfusion(t *testing.T) {
 			}
 		}
 		t.Log(b.String())
+	}
+}
+
+// TestEveryFailureIsHeard: the words that are looked for before a text is read miss no failure that reading it would find.
+func TestEveryFailureIsHeard(t *testing.T) {
+	t.Parallel()
+	judge, err := classifier()
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := 0
+	for _, l := range corpus(t) {
+		_, e := judge.Explain(l.c.Input)
+		silent := map[string]bool{}
+		for _, r := range e.RuledOut {
+			silent[r.Runtime] = r.Why == classify.NoWord
+		}
+		for _, r := range runtimes() {
+			if f := r.Parse(text.Read(l.c.Input.Text, classify.TailLimit)); f == nil {
+				continue
+			}
+			if heard++; silent[r.Name()] {
+				t.Errorf("%s: %s finds a failure and has no word in the text", l.c.ID, r.Name())
+			}
+		}
+	}
+	if heard < 200 {
+		t.Errorf("%d failures are heard of, want more", heard)
 	}
 }
 

@@ -87,7 +87,7 @@ func (h *host) close() {
 // wire fills in the healer's config: every source, runtime and notifier that the command line has.
 func (h *host) wire(c config.Config) error {
 	sources, err1 := sources()
-	runtimes, err2 := probes(c)
+	planned, err2 := probes(c)
 	packs, err := h.shared.readPacks(c.Packs)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (h *host) wire(c config.Config) error {
 		return err
 	}
 	h.cfg = restart.Config{
-		Stores: h.home.Stores(), Classifier: judge, Sources: sources, Runtimes: runtimes, Launcher: launcher,
+		Stores: h.home.Stores(), Classifier: judge, Sources: sources, Runtimes: planned, Launcher: launcher,
 		Notifiers: notifiers, Settings: c.Settings(), Logger: h.log,
 	}
 	if extend := h.shared.env.Extend; extend != nil {
@@ -148,9 +148,13 @@ func probes(c config.Config) (map[string]restart.Runtime, error) {
 
 // classifier reads the failure texts of every runtime that there is a package for, and of more.
 func classifier(more ...classify.Runtime) (*classify.Classifier, error) {
-	return classify.New(classify.Config{Runtimes: append([]classify.Runtime{
+	return classify.New(classify.Config{Runtimes: append(runtimes(), more...)})
+}
+
+func runtimes() []classify.Runtime {
+	return []classify.Runtime{
 		python.New(), node.New(), jvm.New(), dotnet.New(), beam.New(), ruby.New(), perl.New(), php.New(), lua.New(), tcl.New(), golang.New(), rust.New(), loader.New(), shell.New(), service.New(), datafmt.New(), agentcli.New(),
-	}, more...)})
+	}
 }
 
 // notifiers are those that the config chooses. The terminal is standard error, so that results stay apart from notices.

@@ -133,6 +133,7 @@ agent_auto_restart:
       third_party: true
     - {name: linked, dirs: [./link], bindings: [acme_core]}
     - {name: pkg, package: acme-tools, dirs: [site], modules: [acme_tools]}
+  packs: [sig.yaml, /etc/acme/more.yaml]
   notifiers:
     - log
     - {kind: inbox, dir: inbox}
@@ -154,6 +155,7 @@ agent_auto_restart:
 			{Root: classify.Root{Name: "pkg", Dirs: []string{in("site")}, Modules: []string{"acme_tools"}}, Kind: "pypackage", Package: "acme-tools"},
 		},
 		Notifiers: []Notifier{{Kind: Log}, {Kind: Inbox, Dir: in("inbox")}},
+		Packs:     []string{in("sig.yaml"), "/etc/acme/more.yaml"},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("config (-want +got):\n%s", d)

@@ -24,6 +24,7 @@
 //	  workspaces: []                  # folders of user code
 //	  probe_command: [perl, -c]       # tries a file of a root of runtime "command"; exit code 0: it loads; default: none
 //	  notifiers: [terminal]           # terminal, log, {kind: inbox, dir: DIR}
+//	  packs: []                       # files of failure signatures, see package classify/pack
 //	  roots:                          # managed code
 //	    - name: acme
 //	      kind: git                   # git, pypackage or folder; absent: git in a work tree, else folder

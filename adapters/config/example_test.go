@@ -20,7 +20,7 @@ agent_auto_restart:
 	fmt.Println(c.Quiescence, c.MaxDefer, c.Enabled, err)
 	// Output:
 	// acme.yaml:4: agent_auto_restart.quiescence_seconds: "30s", want a whole number of seconds from 0 to 31536000
-	// acme.yaml:5: agent_auto_restart.max_defers: no such key, want one of enabled, quiescence_seconds, max_defer_seconds, pending_resurface_seconds, retention_days, storm_max_per_episode, storm_max_per_30m, project, workspaces, roots, probe_command, notifiers
+	// acme.yaml:5: agent_auto_restart.max_defers: no such key, want one of enabled, quiescence_seconds, max_defer_seconds, pending_resurface_seconds, retention_days, storm_max_per_episode, storm_max_per_30m, project, workspaces, roots, probe_command, notifiers, packs
 	// 0s 30m0s true <nil>
 }
 

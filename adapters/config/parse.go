@@ -142,12 +142,7 @@ func (p *parser) block(c *Config, n *yaml.Node) map[string]bool {
 		case "notifiers":
 			c.Notifiers = p.notifiers(kv.value, key)
 		case "packs":
-			c.Packs = p.texts(kv.value, key)
-			for i, f := range c.Packs {
-				if !filepath.IsAbs(f) {
-					c.Packs[i] = filepath.Join(p.base, f)
-				}
-			}
+			c.Packs = p.packs(kv.value, key)
 		default:
 			p.problem(kv.line, key, "no such key, want one of %s", strings.Join(blockKeys(), ", "))
 		}
@@ -158,6 +153,23 @@ func (p *parser) block(c *Config, n *yaml.Node) map[string]bool {
 		}
 	}
 	return present
+}
+
+// packs reads a list of files, which may be empty. A relative one lies beside the config file.
+func (p *parser) packs(n *yaml.Node, key string) []string {
+	items, _ := p.list(n, key, "a list of files")
+	var out []string
+	for i, item := range items {
+		var file string
+		if !p.text(&file, item, fmt.Sprintf("%s[%d]", key, i)) {
+			continue
+		}
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(p.base, file)
+		}
+		out = append(out, file)
+	}
+	return out
 }
 
 func (p *parser) seconds(out *time.Duration, n *yaml.Node, key string, least int64) {
