@@ -10,6 +10,11 @@
 // rules are the same for every [Runtime]. An unknown with [NoFamily] has no signature of an update, one with a candidate
 // is ambiguous.
 //
+// A text is searched for the words of all runtimes before it is read: one that holds none is judged without an allocation,
+// and a failure in the last few KiB is read from there alone. [Classifier.Explain] says what decided and what was ruled out,
+// [Verdict].Refusal who refused and when to come back. A host adds runtimes of its own as values of [Runtime], or as
+// signatures in YAML with package pack.
+//
 // It promises to be pure and bounded: no clock, no file, no goroutine; the last [TailLimit] bytes are read and no
 // input makes it panic or loop. Failure shows in no error, it shows in the verdict's reason.
 package classify

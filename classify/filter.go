@@ -16,7 +16,7 @@ type filter struct {
 	// maybe has a bit for a hash of every grain, so that a place which only ends like one is passed over.
 	maybe [1 << 10]uint64
 	// first and grains are the grains that end with a pair, as runs of one list.
-	first  map[uint16]int
+	first  [1 << 16]uint32
 	grains []grainOf
 	words  []wordOf
 	starts []startOf
@@ -52,7 +52,7 @@ const usual = `2026-11-30T12:53:48.752Z INFO worker.step id=48 took=12ms queue=0
 
 // newFilter makes a filter of words. Folded words are found in either case of their letters. It does not keep the list.
 func newFilter(words []wordOf) *filter {
-	f := &filter{first: map[uint16]int{}}
+	f := &filter{}
 	for i := range f.shift {
 		f.shift[i] = grain - 1
 	}
@@ -83,7 +83,7 @@ func newFilter(words []wordOf) *filter {
 		}
 	}
 	for k, list := range byPair {
-		f.first[k] = len(f.grains)
+		f.first[k] = uint32(len(f.grains))
 		list[len(list)-1].last = true
 		f.grains = append(f.grains, list...)
 	}
@@ -217,7 +217,7 @@ func (s *search) look(i int) int {
 // compare is look for a place that has the hash of a grain.
 func (s *search) compare(i int, key uint32) int {
 	b := s.text
-	for n := s.first[uint16(key>>16)]; ; n++ {
+	for n := int(s.first[uint16(key>>16)]); ; n++ {
 		g := &s.grains[n]
 		if g.key == key {
 			w := &s.words[g.word]
