@@ -248,7 +248,7 @@ func (a *Agent) living(what string) {
 func (a *Agent) Intend(kind run.IntentKind) {
 	a.w.tick()
 	_, err := a.w.people.stores.Runs.Update(a.w.ctx, a.id, func(cur run.Run) (run.Run, error) {
-		cur.Intent = &run.Intent{Kind: kind, At: a.w.Now(), By: "a person"}
+		cur.Intent = &run.Intent{Kind: kind, At: a.w.Now(), By: "A person"}
 		return cur, nil
 	})
 	a.w.must(err)
