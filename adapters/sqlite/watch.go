@@ -1,0 +1,108 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+	"time"
+)
+
+// look is how often watchers look for what other processes wrote. It costs some microseconds.
+const look = 200 * time.Millisecond
+
+// watch hands out hints: at once for what this process appends, and after a look for what others do.
+type watch struct {
+	db *sql.DB
+
+	mu       sync.Mutex
+	channels map[chan struct{}]string
+	stop     context.CancelFunc // of the goroutine that looks; nil while nobody watches
+	looking  sync.WaitGroup
+}
+
+// Watch implements session.Watcher.
+func (s *Sessions) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c := make(chan struct{}, 1)
+	w := &s.watch
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.channels[c] = name
+	if w.stop == nil {
+		conn, err := w.db.Conn(ctx)
+		if err != nil {
+			delete(w.channels, c)
+			return nil, err
+		}
+		lookCtx, stop := context.WithCancel(context.Background())
+		w.stop = stop
+		w.looking.Go(func() { w.look(lookCtx, conn) })
+	}
+	context.AfterFunc(ctx, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.channels, c)
+		if len(w.channels) == 0 && w.stop != nil {
+			w.stop()
+			w.stop = nil
+		}
+	})
+	return c, nil
+}
+
+// look hints everybody when the database has changed. The number that it looks at changes with what other connections
+// write, so what this process writes is hinted twice at most.
+func (w *watch) look(ctx context.Context, conn *sql.Conn) {
+	defer conn.Close()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	var seen int64
+	for first := true; ; first = false {
+		var version int64
+		err := conn.QueryRowContext(ctx, "PRAGMA data_version").Scan(&version)
+		if ctx.Err() != nil {
+			return
+		}
+		// A look that failed may have missed something.
+		if err != nil || version != seen && !first {
+			w.tell(nil)
+		}
+		seen = version
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// tell hints those who watch one of the sessions; all of them for nil.
+func (w *watch) tell(names []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c, watched := range w.channels {
+		hit := watched == "" || names == nil
+		for _, name := range names {
+			hit = hit || name == watched
+		}
+		if !hit {
+			continue
+		}
+		select {
+		case c <- struct{}{}:
+		default: // one is waiting already
+		}
+	}
+}
+
+func (w *watch) close() {
+	w.mu.Lock()
+	if w.stop != nil {
+		w.stop()
+		w.stop = nil
+	}
+	w.mu.Unlock()
+	w.looking.Wait()
+}
