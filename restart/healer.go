@@ -68,8 +68,9 @@ type Healer struct {
 	// seen are the records as this healer last saw them; a hint for what is open and who belongs to an episode, read
 	// anew by every full pass.
 	seen map[ledger.Key]ledger.Record
-	// owed are the episodes whose report or row may be behind their records; nil until the first full pass has looked.
-	owed map[string]bool
+	// owed are the episodes whose report or row may be behind, with the records that are ahead; nil until the first full
+	// pass has looked.
+	owed map[string][]ledger.Key
 	// shown are the notices that were shown while the state, which would remember them, could not be read.
 	shown map[string]bool
 	// changes are the last changes of roots, by their place.

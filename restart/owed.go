@@ -17,20 +17,41 @@ const owedFor = 24 * time.Hour
 // behind are the episodes whose report does not tell how their records stand. A record moves before its report is
 // written, so a healer that is killed in between leaves a report of the past, and once the record is final nothing would
 // ever touch it again. Whoever starts next makes it good; a healer looks once, for later it knows what it owes.
-func (p *pass) behind(ctx context.Context) (map[string]bool, error) {
+func (p *pass) behind(ctx context.Context) (map[string][]ledger.Key, error) {
 	recent, err := p.recent(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look for reports that are behind: %w", err)
 	}
-	owed := map[string]bool{}
+	owed := map[string][]ledger.Key{}
 	for _, ep := range episode.Group(recent) {
 		var told report.Report
 		files, err := p.h.cfg.Stores.Reports.GetReport(ctx, ep.ID)
-		if err != nil || json.Unmarshal(files["report.json"], &told) != nil || told.Changed != ep.Changed.String() {
-			owed[ep.ID] = true // one that cannot be read is made anew
+		if err == nil && json.Unmarshal(files["report.json"], &told) == nil && told.Changed == ep.Changed.String() && whole(told, ep) {
+			continue
+		}
+		for _, m := range ep.Members { // a report that cannot be read is made anew
+			owed[ep.ID] = append(owed[ep.ID], m.Key)
 		}
 	}
 	return owed, nil
+}
+
+// whole reports whether a report has every member of the episode. A member that was found to belong to it later does not
+// change the episode's time.
+func whole(told report.Report, ep episode.Episode) bool {
+	in := map[ledger.Key]bool{}
+	for _, a := range told.Agents {
+		in[ledger.Key{Project: a.Project, Lineage: a.Lineage}] = true
+	}
+	for _, a := range told.LeftAlone {
+		in[ledger.Key{Project: a.Project, Lineage: a.Lineage}] = true
+	}
+	for _, m := range ep.Members {
+		if !in[m.Key] {
+			return false
+		}
+	}
+	return true
 }
 
 // recent are the records of episodes that changed lately, those at rest among them: a store that can tell them by their
@@ -63,12 +84,12 @@ func (p *pass) recent(ctx context.Context) (out []ledger.Record, err error) {
 	return out, nil
 }
 
-// owes notes whether an episode's report and row are still to be brought up to date.
-func (p *pass) owes(id string, still bool) {
+// owes notes whether an episode's report and row are still to be brought up to date, and whose changes they lack.
+func (p *pass) owes(id string, changed []ledger.Key, still bool) {
 	switch {
 	case p.h.owed == nil: // a dry run owes nothing
 	case still:
-		p.h.owed[id] = true
+		p.h.owed[id] = changed
 	default:
 		delete(p.h.owed, id)
 	}

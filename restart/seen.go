@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/mulligan-dev/mulligan/episode/report"
 	"github.com/mulligan-dev/mulligan/ledger"
@@ -74,9 +75,9 @@ func (p *pass) records(ctx context.Context) iter.Seq2[ledger.Record, error] {
 	return p.h.cfg.Stores.Ledger.List(ctx)
 }
 
-// members are the records of an episode: those that this healer has at hand, and, at rest by now, those that the
-// episode's last report names.
-func (p *pass) members(ctx context.Context, id string) ([]ledger.Record, error) {
+// members are the records of an episode: those that this healer has at hand, those that have changed since its last report,
+// and, at rest by now, those that the report names.
+func (p *pass) members(ctx context.Context, id string, changed []ledger.Key) ([]ledger.Record, error) {
 	var out []ledger.Record
 	have := map[ledger.Key]bool{}
 	for k, r := range p.h.seen {
@@ -85,18 +86,15 @@ func (p *pass) members(ctx context.Context, id string) ([]ledger.Record, error) 
 		}
 	}
 	files, err := p.h.cfg.Stores.Reports.GetReport(ctx, id)
-	if errors.Is(err, ledger.ErrNotFound) {
-		return out, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 		return nil, fmt.Errorf("read the last report of episode %s: %w", id, err)
 	}
 	var last report.Report
-	if err := json.Unmarshal(files["report.json"], &last); err != nil {
+	if err := json.Unmarshal(files["report.json"], &last); err != nil && len(files) > 0 {
 		// It is written anew below, from what is known; a report decides nothing.
 		p.h.log.Warn("the last report of an episode cannot be read", "episode", id, "error", err)
 	}
-	var named []ledger.Key
+	named := slices.Clone(changed)
 	for _, a := range last.Agents {
 		named = append(named, ledger.Key{Project: a.Project, Lineage: a.Lineage})
 	}

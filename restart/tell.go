@@ -22,27 +22,30 @@ import (
 // tell brings reports and notices up to date with what the pass changed, and makes good what an earlier pass could not
 // deliver. Whatever is not acknowledged stays unmarked in its record and is told again.
 func (p *pass) tell(ctx context.Context) error {
-	episodes := map[string]bool{}
-	maps.Copy(episodes, p.h.owed)
+	episodes := maps.Clone(p.h.owed)
+	if episodes == nil {
+		episodes = map[string][]ledger.Key{}
+	}
+	tell := func(r ledger.Record) { episodes[r.Episode] = append(slices.Clip(episodes[r.Episode]), r.Key) }
 	var errs []error
 	for k, rec := range p.h.seen {
 		touched := p.touched[k]
 		if rec.Episode != "" && (touched || rowDue(rec)) {
-			episodes[rec.Episode] = true
+			tell(rec)
 		}
 		errs = append(errs, p.waiting(ctx, rec))
 		if kind := loud(rec); kind != "" {
 			if _, told := rec.Told[kind]; !told {
 				if rec.Episode != "" {
-					episodes[rec.Episode] = true // a healer may have been killed between the decision and the report
+					tell(rec) // a healer may have been killed between the decision and the report
 				}
 				errs = append(errs, p.escalate(ctx, rec, kind))
 			}
 		}
 	}
-	for id := range episodes {
-		err := p.tellEpisode(ctx, id)
-		p.owes(id, err != nil)
+	for id, changed := range episodes {
+		err := p.tellEpisode(ctx, id, changed)
+		p.owes(id, changed, err != nil)
 		errs = append(errs, err)
 	}
 	errs = append(errs, p.tellUnreadable(ctx), p.tellPause(ctx), p.overdue(ctx))
@@ -80,8 +83,8 @@ func (p *pass) escalate(ctx context.Context, rec ledger.Record, kind string) err
 }
 
 // tellEpisode renders the episode's report, and its one row once anything was put back.
-func (p *pass) tellEpisode(ctx context.Context, id string) error {
-	members, err := p.members(ctx, id)
+func (p *pass) tellEpisode(ctx context.Context, id string, changed []ledger.Key) error {
+	members, err := p.members(ctx, id, changed)
 	if err != nil {
 		return err
 	}

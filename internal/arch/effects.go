@@ -43,6 +43,8 @@ var writers = []writer{
 	{Package: "adapters/process/...", Calls: []string{"os.OpenFile", "golang.org/x/sys/unix.Open", "os.MkdirTemp", "os.RemoveAll"},
 		Why: "a child's log must be an open descriptor before the child starts, a pty is opened for writing, and a probe runs " +
 			"in an empty folder of its own; none is state that has to survive a power cut"},
+	{Package: "adapters/sqlite/...", Calls: []string{"os.OpenFile"},
+		Why: "the database library writes its files itself, with the mode of the one that is there first"},
 	{Package: "internal/bench/...", Why: "the program that it relaunches writes down when it began"},
 	{Package: "internal/require", Why: "it makes trees for tests, in the tests' own folders"},
 }
