@@ -342,7 +342,7 @@ func TestHeldTimeAgesNothing(t *testing.T) {
 			w.clock.forward(5 * time.Minute)
 			w.pass()
 			w.wantStands(scout, "deferred not_quiet")
-			w.clock.forward(4 * time.Minute)
+			w.clock.forward(6 * time.Minute)
 			held := settings
 			if how == "paused" {
 				w.pause()
@@ -377,7 +377,7 @@ func TestHeldTimeAgesNothing(t *testing.T) {
 				w.wantStands(scout, want)
 			}
 			look("deferred not_quiet")
-			w.clock.forward(20 * time.Minute)
+			w.clock.forward(18 * time.Minute)
 			look("deferred not_quiet")
 			w.clock.forward(2 * time.Minute)
 			look("declined held_too_long") // which is an expiry that had a hold in it
