@@ -15,9 +15,10 @@ import (
 // kept with each run, so that a healer can judge runs of hosts it knows nothing else about.
 type Root struct {
 	classify.Root
-	// Kind selects the [Source]: "git", "pypackage", "folder", or a host's own.
+	// Kind selects the [Source]: "git", "pypackage", "folder", "npm", "gem", "jar", "image", "binary", or a host's own.
 	Kind string `json:"kind"`
-	// Package is the distribution name for Kind "pypackage".
+	// Package names what counts in the folders: the distribution for Kind "pypackage", the package for "npm", the gem for
+	// "gem", the archive for "jar", and the file for "image" and "binary".
 	Package string `json:"package,omitempty"`
 	// Runtime selects the prober: "python", or a host's own. Empty: no prober.
 	Runtime string `json:"runtime,omitempty"`

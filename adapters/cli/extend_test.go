@@ -16,30 +16,30 @@ import (
 	"github.com/mulligan-dev/mulligan/witness"
 )
 
-// image is a host's own source: it counts how often it is asked.
-type image struct{ asked atomic.Int32 }
+// bundle is a host's own source: it counts how often it is asked.
+type bundle struct{ asked atomic.Int32 }
 
-func (i *image) Identify(context.Context, witness.Root) (witness.Identity, error) {
+func (i *bundle) Identify(context.Context, witness.Root) (witness.Identity, error) {
 	i.asked.Add(1)
 	return witness.Identity{Revision: "sha256:1"}, nil
 }
 
-func (i *image) LastChange(context.Context, witness.Root) (stamp.Time, error) {
+func (i *bundle) LastChange(context.Context, witness.Root) (stamp.Time, error) {
 	return stamp.Time{}, nil
 }
 
 // TestExtend holds a tree to its word that a host's own sources serve exec as well, without a door of their own.
 func TestExtend(t *testing.T) {
 	t.Parallel()
-	src := &image{}
+	src := &bundle{}
 	dir := t.TempDir()
 	env := newEnv(t, dir)
-	env.Config = config.Options{Kinds: []string{"image"}}
+	env.Config = config.Options{Kinds: []string{"bundle"}}
 	env.Extend = func(c *restart.Config) error {
-		c.Sources["image"] = src
+		c.Sources["bundle"] = src
 		return nil
 	}
-	if code := execute(env, "exec", "--name", "a", "--root", "lib="+dir+",kind=image,modules=acme", "--", "true"); code != 0 {
+	if code := execute(env, "exec", "--name", "a", "--root", "lib="+dir+",kind=bundle,modules=acme", "--", "true"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, read(t, env.Stderr))
 	}
 	if src.asked.Load() == 0 {

@@ -14,7 +14,7 @@ import (
 )
 
 // rootUsage is the syntax of --root, as help and errors show it.
-const rootUsage = "NAME=DIR[,kind=git|pypackage|folder][,modules=A+B][,bindings=A+B][,runtime=python|node|ruby|php|jvm|elf|command][,package=P][,third_party]"
+const rootUsage = "NAME=DIR[,kind=git|pypackage|folder|npm|gem|jar|image|binary][,modules=A+B][,bindings=A+B][,runtime=python|node|ruby|php|jvm|elf|command][,package=P][,third_party]"
 
 // declaredRoots are the roots of the flags, or those of the config when there is no flag.
 func (s *shared) declaredRoots(flags []string, c config.Config) ([]witness.Root, error) {
@@ -35,8 +35,8 @@ func (s *shared) declaredRoots(flags []string, c config.Config) ([]witness.Root,
 	return out, nil
 }
 
-// parseRoot reads one --root. What it leaves out is found on disk, now: the kind by a git work tree around the folder,
-// the modules by what a Python interpreter would import from it.
+// parseRoot reads one --root. What it leaves out is found on disk, now: the kind as config.DetectKind does, the
+// modules by what a Python interpreter would import from it.
 func (s *shared) parseRoot(flag string) (witness.Root, error) {
 	name, rest, ok := strings.Cut(flag, "=")
 	if !ok || name == "" {
@@ -61,16 +61,13 @@ func (s *shared) parseRoot(flag string) (witness.Root, error) {
 		}
 	}
 	if r.Kind == "" {
-		r.Kind = config.DetectKind(dir)
-		if r.Package != "" {
-			r.Kind = config.KindPackage
-		}
+		r.Kind = config.DetectKind(dir, r.Package)
 	}
-	switch {
-	case r.Kind == config.KindPackage && r.Package == "":
-		return r, fmt.Errorf("a root of kind %s needs package=P, the name of the installed distribution", config.KindPackage)
-	case r.Kind != config.KindPackage && r.Package != "":
-		return r, fmt.Errorf("only a root of kind %s has a package", config.KindPackage)
+	switch want := config.NeedsPackage(r.Kind); {
+	case want != "" && r.Package == "":
+		return r, fmt.Errorf("a root of kind %s needs package=P, %s", r.Kind, want)
+	case r.Package != "" && !config.TakesPackage(r.Kind):
+		return r, fmt.Errorf("a root of kind %s has no package, only one of the kinds %s", r.Kind, config.PackageKinds())
 	}
 	if len(r.Modules) == 0 && len(r.Bindings) == 0 {
 		if r.Modules = pythonModules(dir); len(r.Modules) == 0 {
@@ -93,7 +90,7 @@ func setRoot(r *witness.Root, part string, o config.Options) error {
 	}
 	switch key {
 	case "kind":
-		kinds := append([]string{config.KindGit, config.KindPackage, config.KindFolder}, o.Kinds...)
+		kinds := append(config.Kinds(), o.Kinds...)
 		if !slices.Contains(kinds, value) {
 			return fmt.Errorf("kind %q is not known: use one of %s", value, strings.Join(kinds, ", "))
 		}

@@ -13,12 +13,17 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mulligan-dev/mulligan/adapters/binary"
 	"github.com/mulligan-dev/mulligan/adapters/config"
 	"github.com/mulligan-dev/mulligan/adapters/files"
 	"github.com/mulligan-dev/mulligan/adapters/folder"
+	"github.com/mulligan-dev/mulligan/adapters/gem"
 	"github.com/mulligan-dev/mulligan/adapters/gitcli"
+	"github.com/mulligan-dev/mulligan/adapters/image"
 	"github.com/mulligan-dev/mulligan/adapters/inbox"
+	"github.com/mulligan-dev/mulligan/adapters/jar"
 	"github.com/mulligan-dev/mulligan/adapters/lognotify"
+	"github.com/mulligan-dev/mulligan/adapters/npm"
 	"github.com/mulligan-dev/mulligan/adapters/process"
 	"github.com/mulligan-dev/mulligan/adapters/pypackage"
 	"github.com/mulligan-dev/mulligan/adapters/terminal"
@@ -115,10 +120,18 @@ func sources() (map[string]witness.Source, error) {
 	git, err1 := gitcli.New(gitcli.Config{})
 	pkg, err2 := pypackage.New(pypackage.Config{})
 	dir, err3 := folder.New(folder.Config{})
-	if err := errors.Join(err1, err2, err3); err != nil {
+	node, err4 := npm.New(npm.Config{})
+	gems, err5 := gem.New(gem.Config{})
+	jars, err6 := jar.New(jar.Config{})
+	images, err7 := image.New(image.Config{})
+	binaries, err8 := binary.New(binary.Config{})
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
 		return nil, err
 	}
-	return map[string]witness.Source{config.KindGit: git, config.KindPackage: pkg, config.KindFolder: dir}, nil
+	return map[string]witness.Source{
+		config.KindGit: git, config.KindPackage: pkg, config.KindFolder: dir, config.KindNPM: node, config.KindGem: gems,
+		config.KindJar: jars, config.KindImage: images, config.KindBinary: binaries,
+	}, nil
 }
 
 // probes are how the runtimes' modules are found and loaded, by the runtime's name. Without a declared command there is no

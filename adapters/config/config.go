@@ -95,7 +95,7 @@ type Options struct {
 }
 
 func (o Options) kinds() []string {
-	return append([]string{KindGit, KindPackage, KindFolder}, o.Kinds...)
+	return append(Kinds(), o.Kinds...)
 }
 func (o Options) runtimes() []string { return append(Runtimes(), o.Runtimes...) }
 

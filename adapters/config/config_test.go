@@ -32,7 +32,7 @@ func TestErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := &parser{file: filepath.Base(file), base: "/etc/acme", folder: standIn, future: standIn, detect: func(string) string { return KindFolder }}
+			p := &parser{file: filepath.Base(file), base: "/etc/acme", folder: standIn, future: standIn, detect: func(string, string) string { return KindFolder }}
 			p.document(data)
 			if len(p.problems) == 0 {
 				t.Fatal("the file was read, want problems")
@@ -175,7 +175,12 @@ func TestDocumentedExample(t *testing.T) {
 			text.WriteString(sample)
 		}
 	}
-	p := &parser{file: "doc.go", folder: standIn, future: standIn, detect: func(string) string { return KindGit }}
+	p := &parser{file: "doc.go", folder: standIn, future: standIn, detect: func(_, pkg string) string {
+		if pkg != "" {
+			return KindPackage
+		}
+		return KindGit
+	}}
 	c := p.document([]byte(text.String()))
 	if len(p.problems) > 0 {
 		t.Fatal(p.err())
@@ -193,11 +198,39 @@ func TestDocumentedExample(t *testing.T) {
 	}
 }
 
+// TestDetectKind: a kind is guessed only from what is certain.
+func TestDetectKind(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{
+		"work/.git/HEAD", "work/in/x.py", "work/in/package.json", "work/in/node_modules/.package-lock.json",
+		"app/package.json", "app/node_modules/.package-lock.json", "app/node_modules/@acme/wire/package.json",
+		"bare/package.json", "home/specifications/x", "home/gems/x", "site/acme/package.json", "lib/acme.jar",
+	} {
+		at := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct{ dir, pkg, want string }{
+		{"work", "", KindGit}, {"work/in", "", KindGit}, {"app", "", KindNPM}, {"bare", "", KindFolder}, {"home", "", KindFolder},
+		{"app", "@acme/wire", KindNPM}, {"app/node_modules", "@acme/wire", KindNPM}, {"app/node_modules/@acme/wire", "@acme/wire", KindNPM},
+		{"app", "other", KindPackage}, {"site", "acme", KindPackage}, {"home", "acme", KindGem}, {"lib", "acme-*.jar", KindJar},
+	} {
+		if got := DetectKind(filepath.Join(dir, tt.dir), tt.pkg); got != tt.want {
+			t.Errorf("the kind of %s with package %q is %s, want %s", tt.dir, tt.pkg, got, tt.want)
+		}
+	}
+}
+
 func TestHostsOwnKinds(t *testing.T) {
 	t.Parallel()
-	text := "agent_auto_restart: {roots: [{name: img, kind: image, runtime: node, dirs: [/], modules: [acme]}]}"
-	p := &parser{file: "c", folder: func(_, d string) (string, error) { return "/srv" + d, nil }, options: Options{Kinds: []string{"image"}, Runtimes: []string{"node"}}}
-	if c := p.document([]byte(text)); len(p.problems) > 0 || c.Roots[0].Kind != "image" || c.Roots[0].Runtime != "node" {
+	text := "agent_auto_restart: {roots: [{name: img, kind: bundle, runtime: node, dirs: [/], modules: [acme]}]}"
+	p := &parser{file: "c", folder: func(_, d string) (string, error) { return "/srv" + d, nil }, options: Options{Kinds: []string{"bundle"}, Runtimes: []string{"node"}}}
+	if c := p.document([]byte(text)); len(p.problems) > 0 || c.Roots[0].Kind != "bundle" || c.Roots[0].Runtime != "node" {
 		t.Errorf("got %+v, problems %v", c.Roots, p.problems)
 	}
 	if _, err := Parse("c", []byte(text), Options{}); err == nil {
@@ -264,7 +297,7 @@ func TestCommandNeedsToBeDeclared(t *testing.T) {
 	t.Parallel()
 	text := "agent_auto_restart: {roots: [{name: a, dirs: [/x], modules: [a], runtime: command}]%s}"
 	for more, want := range map[string]string{"": "needs probe_command", ", probe_command: [perl, -c]": "", ", probe_command: []": "at least one entry"} {
-		p := &parser{file: "c", folder: standIn, future: standIn, detect: func(string) string { return KindGit }}
+		p := &parser{file: "c", folder: standIn, future: standIn, detect: func(string, string) string { return KindGit }}
 		p.document([]byte(strings.Replace(text, "%s", more, 1)))
 		if len(p.problems) > 0 != (want != "") || want != "" && !strings.Contains(p.err().Error(), want) {
 			t.Errorf("with %q: %v, want %q", more, p.problems, want)

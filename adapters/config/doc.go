@@ -27,7 +27,7 @@
 //	  packs: []                       # files of failure signatures, see package classify/pack
 //	  roots:                          # managed code
 //	    - name: acme
-//	      kind: git                   # git, pypackage or folder; absent: git in a work tree, else folder
+//	      kind: git                   # or pypackage, folder, npm, gem, jar, image, binary; absent: see DetectKind
 //	      dirs: [/srv/acme/lib]
 //	      modules: [acme]             # acme and all below it
 //	      bindings: [acme_core_rs]    # native libraries of the product
@@ -35,7 +35,8 @@
 //	                                  # nothing is put back
 //	      third_party: false          # true: a missing third-party module under managed code counts as well
 //	    - name: tools
-//	      package: acme-tools         # an installed distribution: kind pypackage
+//	      package: acme-tools         # an installed distribution: kind pypackage; of npm, gem, jar, image and binary
+//	                                  # see their packages
 //	      dirs: [/srv/acme/venv/lib/python3.12/site-packages]
 //	      modules: [acme_tools]
 //

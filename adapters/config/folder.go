@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +15,46 @@ const (
 	KindGit     = "git"
 	KindPackage = "pypackage"
 	KindFolder  = "folder"
+	KindNPM     = "npm"
+	KindGem     = "gem"
+	KindJar     = "jar"
+	KindImage   = "image"
+	KindBinary  = "binary"
 )
+
+// Kinds are the kinds of roots that have an adapter.
+func Kinds() []string {
+	return []string{KindGit, KindPackage, KindFolder, KindNPM, KindGem, KindJar, KindImage, KindBinary}
+}
+
+// named are the kinds of roots that have a package, with what it is.
+var named = map[string]struct {
+	what     string
+	optional bool
+}{
+	KindPackage: {what: "the name of the installed distribution"},
+	KindNPM:     {what: "the name of the installed package", optional: true},
+	KindGem:     {what: "the name of the installed gem"},
+	KindJar:     {what: "the file name of the archive, or a pattern", optional: true},
+	KindImage:   {what: "the file that names the image's digest"},
+	KindBinary:  {what: "the file of the program or library"},
+}
+
+// NeedsPackage is what the package of a root of this kind must be, empty where it needs none.
+func NeedsPackage(kind string) string {
+	if n := named[kind]; !n.optional {
+		return n.what
+	}
+	return ""
+}
+
+// TakesPackage reports whether a root of this kind may have a package.
+func TakesPackage(kind string) bool { return named[kind].what != "" }
+
+// PackageKinds are the kinds of roots that may have a package, as errors list them.
+func PackageKinds() string {
+	return strings.Join(slices.DeleteFunc(Kinds(), func(k string) bool { return !TakesPackage(k) }), ", ")
+}
 
 // Folder is a folder as ownership needs it: absolute, counted from base when it is relative, with symlinks resolved. It
 // must exist.
@@ -95,17 +135,46 @@ func absolute(base, dir string) (string, error) {
 	return filepath.Abs(filepath.Join(base, dir))
 }
 
-// DetectKind is the kind of a root that declares none: git when the folder is in a git work tree, else a plain folder. A
-// work tree is told by its .git, a folder or, for worktrees and submodules, a file.
-func DetectKind(dir string) string {
-	for {
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+// DetectKind is the kind of a root that declares none, given its folder and its package, which may be empty.
+//
+// A package is one of npm where the folder is, or holds, the node_modules with it; a gem where the folder is a gem home; an
+// archive where it is called like one; else a Python distribution. Without a package it is git when the folder is in a git
+// work tree, told by its .git, a folder or, for worktrees and submodules, a file; a project of npm where its package.json
+// stands beside what npm installed for it; else a plain folder. The kinds image and binary are never guessed.
+func DetectKind(dir, pkg string) string {
+	if pkg != "" {
+		return detectPackage(dir, pkg)
+	}
+	for up := dir; ; up = filepath.Dir(up) {
+		if there(up, ".git") {
 			return KindGit
 		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return KindFolder
+		if up == filepath.Dir(up) {
+			break
 		}
-		dir = up
 	}
+	if there(dir, "package.json") && there(dir, "node_modules", ".package-lock.json") {
+		return KindNPM
+	}
+	return KindFolder
+}
+
+func detectPackage(dir, pkg string) string {
+	below := filepath.FromSlash(pkg)
+	switch ext := strings.ToLower(filepath.Ext(pkg)); {
+	case filepath.Base(dir) == "node_modules",
+		strings.HasSuffix(dir, filepath.Join(string(filepath.Separator), "node_modules", below)),
+		filepath.IsLocal(below) && there(dir, "node_modules", below, "package.json"):
+		return KindNPM
+	case there(dir, "specifications") && there(dir, "gems"):
+		return KindGem
+	case ext == ".jar" || ext == ".war" || ext == ".ear":
+		return KindJar
+	}
+	return KindPackage
+}
+
+func there(parts ...string) bool {
+	_, err := os.Lstat(filepath.Join(parts...))
+	return err == nil
 }

@@ -28,7 +28,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("agent_auto_restart: &x {roots: [*x]}"))
 	f.Add([]byte("? [a]\n: b\nagent_auto_restart: {roots: [{name: a, dirs: [d], modules: [m], kind: git}]}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p := &parser{file: "f", base: "/base", folder: standIn, future: standIn, detect: func(string) string { return KindGit }}
+		p := &parser{file: "f", base: "/base", folder: standIn, future: standIn, detect: func(string, string) string { return KindGit }}
 		c := p.document(data)
 		if len(p.problems) > 0 {
 			var all *Error

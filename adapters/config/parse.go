@@ -22,7 +22,7 @@ type parser struct {
 	options Options
 	// How folders are looked up; tests and fuzzing bring their own.
 	folder, future func(base, dir string) (string, error)
-	detect         func(dir string) string
+	detect         func(dir, pkg string) string
 
 	problems []Problem
 }
@@ -264,17 +264,17 @@ func (p *parser) complete(r *witness.Root, line int, key string, lines map[strin
 	missing("name", "a name for the root")
 	if lines["kind"] == 0 {
 		switch {
+		case len(r.Dirs) > 0:
+			r.Kind = p.detect(r.Dirs[0], r.Package)
 		case lines["package"] > 0:
 			r.Kind = KindPackage
-		case len(r.Dirs) > 0:
-			r.Kind = p.detect(r.Dirs[0])
 		}
 	}
-	switch {
-	case r.Kind == KindPackage:
-		missing("package", "the name of the installed distribution")
-	case lines["package"] > 0 && r.Kind != "":
-		p.problem(lines["package"], key+".package", "only roots of kind %s have one, this one is of kind %s", KindPackage, r.Kind)
+	switch want := NeedsPackage(r.Kind); {
+	case want != "":
+		missing("package", want)
+	case lines["package"] > 0 && r.Kind != "" && !TakesPackage(r.Kind):
+		p.problem(lines["package"], key+".package", "only roots of the kinds %s have one, this one is of kind %s", PackageKinds(), r.Kind)
 	}
 	// Without folders and modules no file and no name can ever be the root's own.
 	missing("dirs", "the folders of the tree")

@@ -108,7 +108,8 @@ var Layers = []Layer{
 
 	// An adapter knows what it fulfils, never another adapter. Those of the root module share what reaches the machine.
 	{Packages: []string{"adapters/memory/...", "adapters/files/...", "adapters/process/...", "adapters/gitcli/...",
-		"adapters/pypackage/...", "adapters/folder/...", "adapters/config/...", "adapters/terminal/...", "adapters/inbox/...",
+		"adapters/pypackage/...", "adapters/folder/...", "adapters/npm/...", "adapters/gem/...", "adapters/jar/...", "adapters/image/...",
+		"adapters/binary/...", "adapters/config/...", "adapters/terminal/...", "adapters/inbox/...",
 		"adapters/lognotify/...", "adapters/sessionlog/...", "adapters/web/...", "adapters/webhook/..."}, May: slices.Concat(public, system)},
 	{Packages: []string{"adapters/zlog/..."}},
 	{Packages: []string{"adapters/sqlite/...", "adapters/postgres/...", "adapters/systemd/...", "adapters/prometheus/...",

@@ -1,7 +1,8 @@
 // Package codetree is what the sources of witness share about files on disk: which of them are code of a root, what a
 // file held, when it last changed, and what a declared native library looks like.
 //
-// Call [NewMatcher] for the first question and [Digest], [ChangeTime] and [Bindings] for the others. Nothing here
+// Call [NewMatcher] for the first question and [Digest], [ChangeTime] and [Bindings] for the others. A source that knows
+// only what the disk holds now is [Observe] around its own reading, mostly of a [Content]. Nothing here
 // follows a symbolic link out of a tree or writes anything; a file that cannot be read is an error, except that a
 // missing binding is a fact of its own.
 package codetree

@@ -2,7 +2,6 @@ package codetree
 
 import (
 	"crypto/sha256"
-	"debug/elf"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -128,27 +127,5 @@ func readBinding(name string) witness.Binding {
 	if err != nil {
 		return witness.Binding{Path: name, Size: Missing}
 	}
-	return witness.Binding{Path: name, Size: fi.Size(), MTime: fi.ModTime().UnixNano(), BuildID: buildID(name, fi)}
-}
-
-// buildID is the GNU build id of an ELF file in hex, empty where there is none.
-func buildID(name string, fi os.FileInfo) string {
-	if !fi.Mode().IsRegular() {
-		return ""
-	}
-	f, err := elf.Open(name)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	s := f.Section(".note.gnu.build-id")
-	const header, most = 16, 256
-	if s == nil || s.Size <= header || s.Size > most {
-		return ""
-	}
-	note, err := s.Data()
-	if err != nil || len(note) <= header {
-		return ""
-	}
-	return hex.EncodeToString(note[header:])
+	return witness.Binding{Path: name, Size: fi.Size(), MTime: fi.ModTime().UnixNano(), BuildID: gnuBuildID(name, fi)}
 }
