@@ -43,8 +43,9 @@ func newExec(s *shared) *cobra.Command {
 			"  neither       nobody knows, so a person is asked.\n\n" +
 			"Exit code: that of CMD, 128+N when signal N ended it; 125 to 127 for exec's own errors.\n\n" +
 			"--root is " + rootUsage + ".\n" +
-			"What it leaves out is found: the kind (git in a work tree, else folder), the modules (the Python packages in DIR)\n" +
-			"and the runtime (that of CMD). It may be repeated; without it the roots of the config count.",
+			"P is an installed distribution, npm package or gem; of the kinds jar, image and binary it is a file in DIR.\n" +
+			"What it leaves out is found: the kind (by P, or git in a work tree, npm in an installed project, else folder), the\n" +
+			"modules (the Python packages in DIR) and the runtime (that of CMD). It may be repeated; without it the roots of the config count.",
 		Args:        s.args(e.check),
 		RunE:        s.run(e.run),
 		Annotations: map[string]string{programAnnotation: ""},
