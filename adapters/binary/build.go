@@ -36,9 +36,5 @@ func (s *Source) read(_ context.Context, live witness.Root) (codetree.Look, erro
 	if id == "" {
 		id = fmt.Sprintf("stat:%d@%s", fi.Size(), fi.ModTime().UTC().Format(time.RFC3339Nano))
 	}
-	look := codetree.Look{Revision: id, Since: codetree.ChangeTime(fi)}
-	if link := codetree.LinkChange(at); link.After(look.Since) {
-		look.Since = link
-	}
-	return look, nil
+	return codetree.Dated(at, id, fi)
 }

@@ -107,6 +107,7 @@ type manifest struct {
 	files  int
 	seen   int
 	most   int
+	above  map[string]bool // folders that were looked at for a deletion
 }
 
 // read walks the root's folders. Its errors are reasons for people.
@@ -115,7 +116,7 @@ func (s *Source) read(ctx context.Context, r witness.Root) (*manifest, error) {
 		return nil, errors.New("the root has no folder")
 	}
 	r = r.Live()
-	m := &manifest{digest: sha256.New(), most: s.cfg.MaxFiles}
+	m := &manifest{digest: sha256.New(), most: s.cfg.MaxFiles, above: map[string]bool{}}
 	for i, dir := range r.Dirs {
 		real, err := filepath.EvalSymlinks(dir)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -183,12 +184,12 @@ func (m *manifest) walk(ctx context.Context, dir string, index int, match *codet
 		if err != nil {
 			return fmt.Errorf("%s cannot be read: %w", name, err)
 		}
-		m.add(name, rel, index, fi)
+		m.add(dir, name, rel, index, fi)
 		return nil
 	})
 }
 
-func (m *manifest) add(name, rel string, index int, fi fs.FileInfo) {
+func (m *manifest) add(top, name, rel string, index int, fi fs.FileInfo) {
 	target := ""
 	if fi.Mode()&fs.ModeSymlink != 0 {
 		target, _ = os.Readlink(name) // a link that vanished reads as one without target
@@ -196,10 +197,16 @@ func (m *manifest) add(name, rel string, index int, fi fs.FileInfo) {
 	fmt.Fprintf(m.digest, "%d\x00%s\x00%d\x00%d\x00%s\x00", index, rel, fi.Size(), fi.ModTime().UnixNano(), target)
 	m.files++
 	m.take(fi)
-	// A deletion leaves no file to look at, but its folder changes. A file that is no code and comes or goes beside the
-	// code moves that time as well, which delays and decides nothing.
-	if dir, err := os.Lstat(filepath.Dir(name)); err == nil {
-		m.take(dir)
+	// A deletion leaves no file to look at, but its folder changes, and that of a whole folder the one above. A file that
+	// is no code and comes or goes beside the code moves that time as well, which delays and decides nothing.
+	for dir := filepath.Dir(name); !m.above[dir]; dir = filepath.Dir(dir) {
+		m.above[dir] = true
+		if fi, err := os.Lstat(dir); err == nil {
+			m.take(fi)
+		}
+		if dir == top {
+			break
+		}
 	}
 }
 

@@ -132,6 +132,32 @@ func TestDeletionIsAChange(t *testing.T) {
 	t.Error("no deletion moved the last change")
 }
 
+// TestDeletionOfAFolderIsAChange: also where the folder above holds no code of its own.
+func TestDeletionOfAFolderIsAChange(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, r := newSource(t, folder.Config{}), rootAt(dir)
+	write(t, dir, "acme/keep/a.py", "")
+	for range 200 {
+		write(t, dir, "acme/gone/b.py", "")
+		before, err := s.LastChange(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(filepath.Join(dir, "acme/gone")); err != nil {
+			t.Fatal(err)
+		}
+		after, err := s.LastChange(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after.Sub(before) > 0 {
+			return
+		}
+	}
+	t.Error("no deletion of a folder moved the last change")
+}
+
 func TestReleaseSwitchedByALink(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()

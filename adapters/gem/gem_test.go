@@ -127,6 +127,46 @@ func TestWhatCounts(t *testing.T) {
 	}
 }
 
+// TestDeletionIsAChange: of a folder of code, and of a whole version.
+func TestDeletionIsAChange(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ put, remove func(h home) }{
+		"a folder": {
+			func(h home) { h.write("gems/acme-wire-1.0/ext/a/b.rb", "") },
+			func(h home) { h.remove("gems/acme-wire-1.0/ext") },
+		},
+		"a version": {
+			func(h home) { h.install("acme-wire", "0.9", "") },
+			func(h home) {
+				h.remove("gems/acme-wire-0.9")
+				h.remove("specifications/acme-wire-0.9.gemspec")
+			},
+		},
+	} {
+		h := newHome(t)
+		h.write("gems/acme-wire-1.0/lib/a/b.rb", "")
+		rose := false
+		for range 200 {
+			tt.put(h)
+			before, err := newSource(t, gem.Config{}).LastChange(t.Context(), h.root())
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.remove(h)
+			after, err := newSource(t, gem.Config{}).LastChange(t.Context(), h.root())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rose = after.Sub(before) > 0; rose {
+				break
+			}
+		}
+		if !rose {
+			t.Errorf("no deletion of %s moved the last change", name)
+		}
+	}
+}
+
 func TestUnknownSaysWhy(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

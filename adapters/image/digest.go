@@ -37,9 +37,5 @@ func (s *Source) read(_ context.Context, live witness.Root) (codetree.Look, erro
 	default:
 		return codetree.Look{}, fmt.Errorf("%s names %d digests, and which is the image's is not certain: let it name that one alone", at, len(found))
 	}
-	look := codetree.Look{Revision: string(digest.Find(text)), Since: codetree.ChangeTime(fi)}
-	if link := codetree.LinkChange(at); link.After(look.Since) {
-		look.Since = link
-	}
-	return look, nil
+	return codetree.Dated(at, string(digest.Find(text)), fi)
 }

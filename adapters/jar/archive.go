@@ -65,7 +65,7 @@ func (r *reading) walk(ctx context.Context, dir, as string, match *codetree.Matc
 		case err != nil:
 			return unreadable(name, err)
 		}
-		if err := r.content.Look(); err != nil {
+		if err := r.content.Visit(); err != nil {
 			return err
 		}
 		if e.IsDir() {
@@ -81,8 +81,10 @@ func (r *reading) walk(ctx context.Context, dir, as string, match *codetree.Matc
 		rel = filepath.ToSlash(rel)
 		switch {
 		case r.archive(e.Name()):
+			r.content.Above(name, dir)
 			return r.add(ctx, name, as+rel)
 		case r.name == "" && path.Ext(rel) == ".class" && e.Type().IsRegular() && match.Match(rel):
+			r.content.Above(name, dir)
 			return r.content.File(ctx, name, as+rel, nil)
 		}
 		return nil

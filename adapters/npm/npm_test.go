@@ -233,6 +233,34 @@ func (a *app) linkAway() {
 	a.writeList()
 }
 
+// TestLinkIntoAStore: pnpm keeps each version in a store inside node_modules and links to it.
+func TestLinkIntoAStore(t *testing.T) {
+	t.Parallel()
+	a := &app{t, t.TempDir(), nil}
+	var keys []string
+	for _, version := range []string{"1.0.0", "2.0.0"} {
+		store := "node_modules/.pnpm/wire@" + version + "/node_modules/@acme/wire"
+		a.write(store+"/package.json", `{"name": "@acme/wire", "version": "`+version+`"}`)
+		a.write(store+"/index.js", "")
+		a.remove("node_modules/@acme/wire")
+		a.write("node_modules/@acme/other", "")
+		if err := os.Symlink(filepath.Join(a.dir, store), filepath.Join(a.dir, "node_modules/@acme/wire")); err != nil {
+			t.Fatal(err)
+		}
+		id := identify(t, a.wire())
+		if !strings.HasPrefix(id.Revision, version+"@") {
+			t.Errorf("identity is %+v", id)
+		}
+		keys = append(keys, id.Key())
+	}
+	// The link is what is younger: the store may be old.
+	_, since, err := newSource(t, npm.Config{}).InForce(t.Context(), a.wire())
+	link, err2 := os.Lstat(filepath.Join(a.dir, "node_modules/@acme/wire"))
+	if err != nil || err2 != nil || since.Wall.Before(link.ModTime()) || keys[0] == keys[1] {
+		t.Errorf("in force since %s, %v, %v; keys %q", since, err, err2, keys)
+	}
+}
+
 func TestBoundsAndDeclaration(t *testing.T) {
 	t.Parallel()
 	if _, err := npm.New(npm.Config{MaxFiles: -1, MaxBytes: -1}); err == nil || !strings.Contains(err.Error(), "MaxFiles") || !strings.Contains(err.Error(), "MaxBytes") {

@@ -206,7 +206,7 @@ func dependencies(ctx context.Context, c *codetree.Content, top string) error {
 		if !filepath.IsLocal(filepath.FromSlash(key)) {
 			return fmt.Errorf("npm's list (%s) names %q, which lies elsewhere", l.file, key)
 		}
-		if err := c.Look(); err != nil {
+		if err := c.Visit(); err != nil {
 			return err
 		}
 		m, err := readManifest(filepath.Join(top, filepath.FromSlash(key)))

@@ -25,6 +25,7 @@ type Content struct {
 	left   int
 	bytes  int64
 	limits Limits
+	above  map[string]bool // folders taken into account already
 }
 
 // Limits bound what is read for one identity.
@@ -35,7 +36,7 @@ type Limits struct {
 
 // NewContent returns the digest of nothing.
 func NewContent(l Limits) *Content {
-	return &Content{digest: sha256.New(), left: l.Files, bytes: l.Bytes, limits: l}
+	return &Content{digest: sha256.New(), left: l.Files, bytes: l.Bytes, limits: l, above: map[string]bool{}}
 }
 
 // Sum is the digest of everything added so far, shortened as people read it.
@@ -44,7 +45,7 @@ func (c *Content) Sum() string { return hex.EncodeToString(c.digest.Sum(nil))[:1
 // Files is how many files were added.
 func (c *Content) Files() int { return c.files }
 
-// Newest is the newest change of a file that was added, or of a folder that holds one.
+// Newest is the newest change of a file that was added, and of the folders that were taken into account.
 func (c *Content) Newest() time.Time { return c.newest }
 
 // Fact adds a text under a name.
@@ -52,8 +53,8 @@ func (c *Content) Fact(name, text string) {
 	fmt.Fprintf(c.digest, "fact\x00%d\x00%s\x00%d\x00%s\x00", len(name), name, len(text), text)
 }
 
-// Look counts one entry that was looked at against the bound.
-func (c *Content) Look() error {
+// Visit counts one entry that is looked at against the bound.
+func (c *Content) Visit() error {
 	if c.left--; c.left < 0 {
 		return fmt.Errorf("the root holds more than %d files", c.limits.Files)
 	}
@@ -106,11 +107,24 @@ func (c *Content) File(ctx context.Context, name, as string, check func(f io.Rea
 	fmt.Fprintf(c.digest, "file\x00%d\x00%s\x00%x\x00", len(as), as, h.Sum(nil))
 	c.files++
 	c.take(ChangeTime(before), ChangeTime(link))
-	// A deletion leaves no file to look at, but its folder changes.
-	if dir, err := os.Stat(filepath.Dir(name)); err == nil {
-		c.take(ChangeTime(dir))
-	}
 	return nil
+}
+
+// Above takes the folders into account that lead from top to a file which counts: a deletion leaves no file to look at,
+// but the folder that held it changes. Where no file counts nobody looks, so that a folder of logs may come and go.
+func (c *Content) Above(name, top string) {
+	for dir := filepath.Dir(name); ; dir = filepath.Dir(dir) {
+		if c.above[dir] {
+			return
+		}
+		c.above[dir] = true
+		if fi, err := os.Stat(dir); err == nil {
+			c.take(ChangeTime(fi))
+		}
+		if dir == top || dir == filepath.Dir(dir) {
+			return
+		}
+	}
 }
 
 // Tree adds the files below a folder that counts accepts, by their paths relative to it, with slashes. Hidden folders and
@@ -123,7 +137,7 @@ func (c *Content) Tree(ctx context.Context, dir, as string, counts func(rel stri
 		case err != nil:
 			return unreadable(name, err)
 		}
-		if err := c.Look(); err != nil {
+		if err := c.Visit(); err != nil {
 			return err
 		}
 		if e.IsDir() {
@@ -140,6 +154,7 @@ func (c *Content) Tree(ctx context.Context, dir, as string, counts func(rel stri
 		if !counts(rel) {
 			return nil
 		}
+		c.Above(name, dir)
 		switch {
 		case e.Type()&fs.ModeSymlink != 0:
 			return c.link(name, as+rel)
@@ -217,12 +232,13 @@ func unreadable(name string, err error) error {
 	return fmt.Errorf("%s cannot be read: %w", name, err)
 }
 
-// Seen takes the change time of a file into account whose content the caller adds itself.
+// Seen takes a file into account whose content the caller adds itself, and the folder that holds it.
 func (c *Content) Seen(name string) error {
 	fi, err := os.Stat(name)
 	if err != nil {
 		return unreadable(name, err)
 	}
 	c.take(ChangeTime(fi))
+	c.Above(name, filepath.Dir(name))
 	return nil
 }

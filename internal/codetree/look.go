@@ -90,6 +90,19 @@ func Named(live witness.Root, name string) (string, os.FileInfo, error) {
 	return "", nil, fmt.Errorf("file %s does not exist", strings.Join(tried, ", "))
 }
 
+// Dated is the look at a root of one file, given how the file was before its content was read. One that changed in between
+// is refused: what was read may be half of it.
+func Dated(name, revision string, before os.FileInfo) (Look, error) {
+	after, err := os.Stat(name)
+	if err != nil {
+		return Look{}, unreadable(name, err)
+	}
+	if !os.SameFile(before, after) || after.Size() != before.Size() || !ChangeTime(after).Equal(ChangeTime(before)) {
+		return Look{}, fmt.Errorf("%s is being written", name)
+	}
+	return Look{Revision: revision, Since: newer(ChangeTime(after), LinkChange(name))}, nil
+}
+
 func newer(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
