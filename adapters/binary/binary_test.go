@@ -148,6 +148,67 @@ func halfWritten(t *testing.T, file string, r witness.Root) {
 	}
 }
 
+// TestWithoutSections: a program that was stripped of its section table is told by what is loaded of it.
+func TestWithoutSections(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	compileC(t, dir, 1)
+	file := filepath.Join(dir, "worker")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text[4] != 2 {
+		t.Skip("the program is not a 64 bit one; the offsets below are")
+	}
+	clear(text[0x28:0x30]) // where the table is, how many entries it has, which one holds the names
+	clear(text[0x3c:0x40])
+	write(t, file, string(text))
+	if id := identify(t, rootAt(dir)); !strings.HasPrefix(id.Revision, "stat:") {
+		t.Errorf("identity is %+v", id)
+	}
+	write(t, file, string(text[:len(text)/4]))
+	if id := identify(t, rootAt(dir)); id.Known() || !strings.Contains(id.Unknown, "half written") {
+		t.Errorf("a quarter of it is %+v, want unknown", id)
+	}
+}
+
+// TestLink: a program that is switched by a link is in force since the switch at the earliest.
+func TestLink(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	link := filepath.Join(dir, "worker")
+	write(t, filepath.Join(dir, "one"), "#!/bin/sh\n")
+	// The link must be younger than the program by the clock of the file system.
+	for range 500 {
+		if err := os.RemoveAll(link); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("one", link); err != nil {
+			t.Fatal(err)
+		}
+		made, program := stat(t, os.Lstat, link), stat(t, os.Stat, link)
+		if !made.After(program) {
+			continue
+		}
+		id, since, err := newSource(t).InForce(t.Context(), rootAt(dir))
+		if err != nil || since.Wall.Before(made) {
+			t.Errorf("%+v is in force since %s, %v; the link was made at %s", id, since, err, made)
+		}
+		return
+	}
+	t.Error("no link was younger than the program")
+}
+
+func stat(t *testing.T, how func(string) (os.FileInfo, error), name string) time.Time {
+	t.Helper()
+	fi, err := how(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fi.ModTime()
+}
+
 func TestUnknownSaysWhy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

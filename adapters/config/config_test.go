@@ -205,7 +205,7 @@ func TestDetectKind(t *testing.T) {
 	for _, name := range []string{
 		"work/.git/HEAD", "work/in/x.py", "work/in/package.json", "work/in/node_modules/.package-lock.json",
 		"app/package.json", "app/node_modules/.package-lock.json", "app/node_modules/@acme/wire/package.json",
-		"bare/package.json", "home/specifications/x", "home/gems/x", "site/acme/package.json", "lib/acme.jar",
+		"bare/package.json", "left/node_modules/.package-lock.json", "home/specifications/x", "home/gems/x", "site/acme/package.json", "lib/acme.jar",
 	} {
 		at := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
@@ -216,7 +216,7 @@ func TestDetectKind(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ dir, pkg, want string }{
-		{"work", "", KindGit}, {"work/in", "", KindGit}, {"app", "", KindNPM}, {"bare", "", KindFolder}, {"home", "", KindFolder},
+		{"work", "", KindGit}, {"work/in", "", KindGit}, {"app", "", KindNPM}, {"bare", "", KindFolder}, {"left", "", KindFolder}, {"home", "", KindFolder},
 		{"app", "@acme/wire", KindNPM}, {"app/node_modules", "@acme/wire", KindNPM}, {"app/node_modules/@acme/wire", "@acme/wire", KindNPM},
 		{"app", "other", KindPackage}, {"site", "acme", KindPackage}, {"home", "acme", KindGem}, {"lib", "acme-*.jar", KindJar},
 	} {

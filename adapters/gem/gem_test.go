@@ -111,6 +111,12 @@ func TestWhatCounts(t *testing.T) {
 		{"a command", func() { h.write("gems/acme-wire-1.0/exe/acme", "#!/usr/bin/ruby\n") }, true},
 		{"an extension", func() { h.write("extensions/x86_64-linux/3.1.0/acme-wire-1.0/acme_wire.so", "so") }, true},
 		{"the log of its build", func() { h.write("extensions/x86_64-linux/3.1.0/acme-wire-1.0/gem_make.out", "log") }, false},
+		{"a line in the gemspec", func() {
+			h.write("specifications/acme-wire-1.0.gemspec", "Gem::Specification.new do |s|\n  s.name = \"acme-wire\".freeze\n  s.version = \"1.0\"\n  s.installed_by_version = \"3.3.15\"\nend\n")
+		}, true},
+		{"another RubyGems that installed it", func() {
+			h.write("specifications/acme-wire-1.0.gemspec", "Gem::Specification.new do |s|\n  s.name = \"acme-wire\".freeze\n  s.version = \"1.0\"\n  s.installed_by_version = \"3.4.1\"\nend\n")
+		}, false},
 		{"a version beside it", func() { h.install("acme-wire", "1.1", "X = 1\n") }, true},
 		{"the first version gone", func() { h.remove("specifications/acme-wire-1.0.gemspec"); h.remove("gems/acme-wire-1.0") }, true},
 	}

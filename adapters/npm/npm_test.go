@@ -152,6 +152,10 @@ func TestWhatCounts(t *testing.T) {
 		{"a dependency of the package", func() { a.write("node_modules/@acme/wire/node_modules/x/index.js", "") }, false, false},
 		{"code changed by hand", func() { a.write("node_modules/@acme/wire/index.js", "exports.x = 3\n") }, true, false},
 		{"the same version built anew", func() { a.install("@acme/wire", "1.0.0", "exports.y = 1\n") }, true, true},
+		{"another archive with the same code", func() {
+			a.list["node_modules/@acme/wire"]["integrity"] = "sha512-other"
+			a.writeList()
+		}, true, true},
 		{"a new version", func() { a.install("@acme/wire", "1.1.0", "exports.y = 1\n") }, true, true},
 	}
 	for _, tt := range tests {
@@ -243,21 +247,41 @@ func TestLinkIntoAStore(t *testing.T) {
 		a.write(store+"/package.json", `{"name": "@acme/wire", "version": "`+version+`"}`)
 		a.write(store+"/index.js", "")
 		a.remove("node_modules/@acme/wire")
-		a.write("node_modules/@acme/other", "")
-		if err := os.Symlink(filepath.Join(a.dir, store), filepath.Join(a.dir, "node_modules/@acme/wire")); err != nil {
-			t.Fatal(err)
-		}
+		a.link(store)
 		id := identify(t, a.wire())
 		if !strings.HasPrefix(id.Revision, version+"@") {
 			t.Errorf("identity is %+v", id)
 		}
 		keys = append(keys, id.Key())
 	}
-	// The link is what is younger: the store may be old.
-	_, since, err := newSource(t, npm.Config{}).InForce(t.Context(), a.wire())
-	link, err2 := os.Lstat(filepath.Join(a.dir, "node_modules/@acme/wire"))
-	if err != nil || err2 != nil || since.Wall.Before(link.ModTime()) || keys[0] == keys[1] {
-		t.Errorf("in force since %s, %v, %v; keys %q", since, err, err2, keys)
+	if keys[0] == keys[1] {
+		t.Errorf("both versions have the key %q", keys[0])
+	}
+	// The store may be old: what is linked again is in force since then.
+	src := newSource(t, npm.Config{})
+	_, before, err := src.InForce(t.Context(), a.wire())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 500 {
+		a.remove("node_modules/@acme/wire")
+		a.link("node_modules/.pnpm/wire@1.0.0/node_modules/@acme/wire")
+		if _, after, err := src.InForce(t.Context(), a.wire()); err != nil || after.Sub(before) > 0 {
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		}
+	}
+	t.Errorf("linked again the package is in force since %s, as before", before)
+}
+
+// link puts the package into place as a link to a folder of the store.
+func (a *app) link(store string) {
+	a.t.Helper()
+	a.write("node_modules/@acme/other", "")
+	if err := os.Symlink(filepath.Join(a.dir, store), filepath.Join(a.dir, "node_modules/@acme/wire")); err != nil {
+		a.t.Fatal(err)
 	}
 }
 
