@@ -3,7 +3,6 @@ package codetree
 import (
 	"bytes"
 	"debug/elf"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -66,7 +65,7 @@ func note(f *elf.File, section string) []byte {
 	if err != nil || len(data) <= header {
 		return nil
 	}
-	order := binary.ByteOrder(f.ByteOrder)
+	order := f.ByteOrder
 	name, content := order.Uint32(data), order.Uint32(data[4:])
 	rest := data[header:]
 	if name > most || content > most || int((name+3)&^3+content) > len(rest) {
