@@ -26,6 +26,7 @@ type Content struct {
 	bytes  int64
 	limits Limits
 	above  map[string]bool // folders taken into account already
+	buffer []byte
 }
 
 // Limits bound what is read for one identity.
@@ -36,7 +37,7 @@ type Limits struct {
 
 // NewContent returns the digest of nothing.
 func NewContent(l Limits) *Content {
-	return &Content{digest: sha256.New(), left: l.Files, bytes: l.Bytes, limits: l, above: map[string]bool{}}
+	return &Content{digest: sha256.New(), left: l.Files, bytes: l.Bytes, limits: l, above: map[string]bool{}, buffer: make([]byte, 64<<10)}
 }
 
 // Sum is the digest of everything added so far, shortened as people read it.
@@ -88,7 +89,7 @@ func (c *Content) File(ctx context.Context, name, as string, check func(f io.Rea
 	}
 	h := sha256.New()
 	// One byte more than there should be shows a file that grows.
-	n, err := io.Copy(h, &reader{ctx, io.LimitReader(f, before.Size()+1)})
+	n, err := io.CopyBuffer(h, &reader{ctx, io.LimitReader(f, before.Size()+1)}, c.buffer)
 	if err != nil {
 		return unreadable(name, err)
 	}
