@@ -91,7 +91,8 @@ func (p *pass) settleLost(ctx context.Context, rec ledger.Record) error {
 		"The replacement is gone and left no word of its end. It is reported and not started again.")
 }
 
-// settleLaunching takes a begun launch over from an owner that is gone, and gives the replacement one lease to bind.
+// settleLaunching takes a begun launch over from an owner that is gone, gives the replacement one lease to bind, and gives
+// the launch up when that is over.
 func (p *pass) settleLaunching(ctx context.Context, rec ledger.Record) error {
 	mine := rec.Owner != nil && rec.Owner.Instance.Same(p.h.self)
 	if mine && !p.now.After(rec.Owner.Until) {
@@ -104,7 +105,9 @@ func (p *pass) settleLaunching(ctx context.Context, rec ledger.Record) error {
 		}
 		c := ledger.Change{Event: ledger.Takeover, Now: now, Actor: p.h.self, Lease: p.h.set.Lease, OwnerDead: p.ownerDead(cur)}
 		next, err := ledger.Apply(cur, c)
-		if err != nil || !mine {
+		// Healers that make one pass each never own it for a lease: what counts is the time that the first of them gave it.
+		over := mine || !cur.Launch.Grace.IsZero() && now.After(cur.Launch.Grace)
+		if err != nil || !over {
 			return next, err
 		}
 		return ledger.Apply(next, ledger.Change{Event: ledger.Abort, Now: now, Actor: p.h.self, Reason: policy.LaunchAborted,
