@@ -74,14 +74,16 @@ func (l *Listener) listen() {
 			go l.c.Again(s)
 		}
 	}
-	for told < 2 {
+	select {
+	case s := <-l.in:
+		tell(s)
 		select {
-		case s := <-l.in:
+		case s = <-l.in:
+			signal.Stop(l.in) // first let go, then tell: who was told of the second may count on it
 			tell(s)
-			continue
 		case <-l.stop:
 		}
-		break
+	case <-l.stop:
 	}
 	signal.Stop(l.in) // when it returns nothing comes any more, and what came between is still told
 	for {
