@@ -1,0 +1,278 @@
+package resume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mulligan-dev/mulligan/ledger/session"
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/restart/drain"
+	"github.com/mulligan-dev/mulligan/restart/sessions"
+)
+
+// begun is the beginning of the turn that was interrupted.
+type begun struct {
+	seq        uint64
+	invocation string
+}
+
+// one decides on a session as it is now, and does it.
+func (r *Runner) one(ctx context.Context, name string) Item {
+	looking, cancel := context.WithTimeout(ctx, look)
+	st, err := r.c.Sessions.Status(looking, name)
+	cancel()
+	if err != nil {
+		return Item{Session: name, Decision: say(Failed, "look at it: %v", err)}
+	}
+	r.mu.Lock()
+	used := r.used
+	r.mu.Unlock()
+	item, start := r.judge(ctx, st, used)
+	switch item.Outcome {
+	case Resumed, Cleared:
+		item.Decision = r.act(ctx, st, item.Decision, start)
+	}
+	return item
+}
+
+// judge gathers the facts and decides.
+func (r *Runner) judge(ctx context.Context, st session.Status, used int) (Item, begun) {
+	ctx, cancel := context.WithTimeout(ctx, look)
+	defer cancel()
+	item := Item{Session: st.Head.Session}
+	f := Facts{Status: st, Now: r.c.Sessions.Now(), Used: used}
+	item.Workload, f.Unsupported = r.c.Resumer.Workload(st)
+	r.mu.Lock()
+	f.Tried = r.tried[item.Session]
+	r.mu.Unlock()
+	var start begun
+	var err error
+	if st.Interruption != nil {
+		if start, err = r.begun(ctx, st); err == nil && st.Head.Clean {
+			f.Status.Head.Clean, err = r.saidIn(ctx, item.Session, start)
+		}
+	}
+	if err == nil {
+		f.Proof, err = r.renewed(ctx, st)
+	}
+	if err != nil {
+		item.Decision = say(Failed, "read its log: %v", err)
+		return item, start
+	}
+	item.Decision = Decide(f, r.c.Limits)
+	return item, start
+}
+
+// begun finds the beginning of the turn that was interrupted.
+func (r *Runner) begun(ctx context.Context, st session.Status) (begun, error) {
+	h := st.Head
+	if h.Turn != nil && h.Turn.ID == st.Interruption.Turn {
+		return begun{h.Turn.Seq, h.Turn.Invocation}, nil
+	}
+	var after uint64
+	if h.Interrupted != nil && h.Interrupted.Turn == st.Interruption.Turn {
+		after = h.Interrupted.Seq - 1
+	}
+	for { // a turn that failed under a mark is in the log alone
+		page, err := r.c.Sessions.Store.Read(ctx, h.Session, after, 0)
+		if err != nil {
+			return begun{}, err
+		}
+		if len(page) == 0 {
+			return begun{}, fmt.Errorf("the beginning of turn %s is not in it", st.Interruption.Turn)
+		}
+		for _, e := range page {
+			after = e.Seq
+			if e.Kind != session.KindTurnBegun || e.Turn != st.Interruption.Turn {
+				continue
+			}
+			var p session.TurnBegun
+			if err := e.Into(&p); err != nil {
+				return begun{}, err
+			}
+			if p.Invocation == "" {
+				p.Invocation = e.Turn
+			}
+			return begun{e.Seq, p.Invocation}, nil
+		}
+	}
+}
+
+// saidIn reports whether the model said anything in the turn: what it said in one before leaves this one undone.
+func (r *Runner) saidIn(ctx context.Context, name string, turn begun) (bool, error) {
+	for after := turn.seq; ; {
+		page, err := r.c.Sessions.Store.Read(ctx, name, after, 0)
+		if err != nil || len(page) == 0 {
+			return false, err
+		}
+		for _, e := range page {
+			if after = e.Seq; e.Kind == session.KindModelTurn {
+				return true, nil
+			}
+		}
+	}
+}
+
+// renewed is the owner's last renewal, on a store that keeps such.
+func (r *Runner) renewed(ctx context.Context, st session.Status) (stamp.Time, error) {
+	l, ok := r.c.Sessions.Store.(session.Leaser)
+	if !ok || st.Head.Owner.ID == "" {
+		return stamp.Time{}, nil
+	}
+	life, err := l.Life(ctx, st.Head.Owner.ID)
+	if err != nil || life.Count == 0 {
+		return stamp.Time{}, err
+	}
+	// The age is on the store's clock alone, and then counted back on ours.
+	return r.c.Sessions.Now().Add(-life.Now.Sub(life.Renewed)), nil
+}
+
+// act clears the session or runs its turn. The session is ours for just that long.
+func (r *Runner) act(ctx context.Context, st session.Status, d Decision, start begun) Decision {
+	name := st.Head.Session
+	looking, cancel := context.WithTimeout(ctx, look)
+	defer cancel()
+	if d.Outcome == Resumed {
+		// Asked before the session is taken: who is not admitted leaves no trace in the log.
+		leave, err := r.c.Sessions.Admit(name)
+		if err != nil {
+			return refused(err)
+		}
+		leave()
+	}
+	h, err := r.c.Sessions.Open(looking, name)
+	if err != nil {
+		return refused(err)
+	}
+	if d.Outcome == Cleared {
+		defer r.release(h, false)
+		return r.clear(looking, h, st, d)
+	}
+	turn, err := h.Begin(looking, sessions.Start{Invocation: start.invocation, Resumes: st.Interruption.Turn,
+		Attempt: &session.Attempt{Limit: r.c.Limits.Attempts}, Seen: st.Head.Last})
+	if err != nil {
+		r.release(h, false)
+		return refused(err)
+	}
+	r.mu.Lock()
+	r.used++
+	r.mu.Unlock()
+	return r.run(ctx, h, turn)
+}
+
+// clear takes the interruption away. The session is taken first: only then is the turn of its dead owner over.
+func (r *Runner) clear(ctx context.Context, h *sessions.Handle, st session.Status, d Decision) Decision {
+	head, err := r.c.Sessions.Store.Head(ctx, h.Session())
+	if err != nil {
+		return refused(err)
+	}
+	if head.Last != st.Head.Last+1 { // our taking of it, and nothing else
+		return say(SkippedSuperseded, "something was appended since it was looked at")
+	}
+	if _, err := h.Append(ctx, session.Clear(r.c.Sessions.Now(), sessions.NewID(), head.Last).Seen(head.Last)); err != nil {
+		return refused(err)
+	}
+	return d
+}
+
+// release gives the session back, and remembers after an attempt how we left it.
+func (r *Runner) release(h *sessions.Handle, attempted bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), look)
+	defer cancel()
+	if err := h.Close(ctx); err != nil {
+		r.c.Log.Warn("a session could not be given up after its resume", "session", h.Session(), "error", err)
+	}
+	if !attempted {
+		return
+	}
+	head, err := r.c.Sessions.Store.Head(ctx, h.Session())
+	if err != nil {
+		r.c.Log.Warn("a session could not be looked at after its resume", "session", h.Session(), "error", err)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tried[h.Session()] = head.Last
+}
+
+// refused is what a refusal on the way to the turn means.
+func refused(err error) Decision {
+	switch session.CodeOf(err) {
+	case session.ErrOwned, session.ErrFenced, session.ErrSuperseded, session.ErrTurnOpen, session.ErrPaused, session.ErrAborted:
+		return say(SkippedSuperseded, "%v", err)
+	case session.ErrQuarantined:
+		return say(SkippedLoopbreak, "%v", err)
+	case drain.ErrDraining:
+		return say(Draining, "%v", err)
+	}
+	return say(Failed, "%v", err)
+}
+
+var errBound = errors.New("the resumed turn has used up its time")
+
+// run lets the host run the turn, for as long as its bound. One that does not return then goes on beside the others,
+// and gives the session up when it does.
+func (r *Runner) run(ctx context.Context, h *sessions.Handle, turn *sessions.Turn) Decision {
+	running, cancel := context.WithTimeoutCause(turn.Context(), r.c.Turn, errBound)
+	over := make(chan error, 1)
+	finished := make(chan Decision, 1)
+	go func() { over <- r.c.Resumer.Resume(running, turn) }()
+	go func() {
+		err := <-over
+		cancel()
+		d := r.finish(turn, err)
+		r.release(h, true)
+		finished <- d
+	}()
+	select {
+	case d := <-finished:
+		return d
+	case <-running.Done():
+	case <-ctx.Done():
+	}
+	if cause := context.Cause(running); cause != nil {
+		turn.Cancel(cause)
+	} else {
+		turn.Cancel(context.Cause(ctx))
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case d := <-finished:
+		return d
+	case <-timer.C:
+		return say(Failed, "the turn was told to stop (%v) and has not returned: it is left alone", context.Cause(turn.Context()))
+	}
+}
+
+// finish ends a turn that the host has left open, and says how it went.
+func (r *Runner) finish(turn *sessions.Turn, err error) Decision {
+	ctx, cancel := context.WithTimeout(context.Background(), look)
+	defer cancel()
+	head, lookErr := r.c.Sessions.Store.Head(ctx, turn.Session())
+	if lookErr != nil {
+		return say(Failed, "see how the turn ended: %v", lookErr)
+	}
+	if cause := context.Cause(turn.Context()); session.CodeOf(cause) == session.ErrFenced {
+		return refused(cause)
+	}
+	if head.Turn != nil && head.Turn.ID == turn.ID() {
+		why := "the host left the turn open"
+		if err != nil {
+			why = err.Error()
+		}
+		if err := turn.End(ctx, session.TurnEnded{End: session.EndFailed, Why: why}); err != nil {
+			return refused(err)
+		}
+		return say(Failed, "%s", why)
+	}
+	switch {
+	case head.Ended == session.EndFailed && err != nil:
+		return say(Failed, "the turn failed: %v", err)
+	case head.Ended == session.EndFailed:
+		return say(Failed, "the turn failed")
+	}
+	return say(Resumed, "turn %s was run and ended as %s", turn.ID(), head.Ended)
+}

@@ -1,0 +1,246 @@
+package resume
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mulligan-dev/mulligan/ledger/session"
+	"github.com/mulligan-dev/mulligan/restart/sessions"
+)
+
+// The defaults of a Config.
+const (
+	DefaultTurn   = 10 * time.Minute
+	DefaultRescan = 30 * time.Second
+)
+
+const (
+	// grace is how long a turn whose bound is over has to return before the others go on beside it.
+	grace = 10 * time.Second
+	// look bounds each access to the store.
+	look = 30 * time.Second
+)
+
+// Resumer is the host: it knows what its sessions are, and runs their turns.
+type Resumer interface {
+	// Workload is the kind of work that a session is, one of the few that the host declares for its counters, and whether
+	// this process can resume it; else why not, in words.
+	Workload(st session.Status) (workload string, unsupported string)
+	// Resume runs an open turn and ends it with turn.End or turn.Park. Its context ends with the turn, or when it must stop.
+	// A turn that is still open when Resume returns is ended as failed.
+	Resume(ctx context.Context, turn *sessions.Turn) error
+}
+
+// Metrics counts outcomes: mulligan_autoresume_total{workload,outcome}.
+type Metrics interface {
+	AutoResume(workload string, outcome Outcome)
+}
+
+// Config is what a runner is made of.
+type Config struct {
+	// Sessions is the process's way to its sessions. Required.
+	Sessions *sessions.Service
+	// Resumer runs the turns. Required.
+	Resumer Resumer
+	Limits  Limits
+	// Turn bounds each resumed turn; zero means DefaultTurn.
+	Turn time.Duration
+	// Rescan is how long Run rests between two passes, and up to a fifth more at random; zero means DefaultRescan.
+	Rescan time.Duration
+	// Metrics counts; nil counts nothing.
+	Metrics Metrics
+	// Log gets each new outcome; nil discards.
+	Log *slog.Logger
+}
+
+// Runner resumes sessions. Passes do not run beside each other.
+type Runner struct {
+	c    Config
+	pass sync.Mutex
+
+	mu    sync.Mutex
+	used  int
+	tried map[string]uint64 // the last sequence after our own attempt
+	told  map[string]told
+}
+
+// told is what was last counted of a session: a skip is one, however often it is looked at.
+type told struct {
+	seq     uint64
+	outcome Outcome
+}
+
+// New makes a runner. It reports all that is wrong with its config at once.
+func New(c Config) (*Runner, error) {
+	var errs []error
+	if c.Sessions == nil {
+		errs = append(errs, errors.New("Sessions is missing"))
+	}
+	if c.Resumer == nil {
+		errs = append(errs, errors.New("Resumer is missing"))
+	}
+	if c.Turn < 0 || c.Rescan < 0 || c.Limits.Window < 0 {
+		errs = append(errs, errors.New("Turn, Rescan and Window are not negative"))
+	}
+	if c.Limits.Attempts < 0 || c.Limits.PerBoot < 0 {
+		errs = append(errs, errors.New("Attempts and PerBoot are not negative: a host that wants no auto-resume runs none"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("make an auto-resume: %w", err)
+	}
+	c.Limits = c.Limits.normal()
+	if c.Turn == 0 {
+		c.Turn = DefaultTurn
+	}
+	if c.Rescan == 0 {
+		c.Rescan = DefaultRescan
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Runner{c: c, tried: map[string]uint64{}, told: map[string]told{}}, nil
+}
+
+// Item is one session that was interrupted, and what became of it.
+type Item struct {
+	Session  string `json:"session"`
+	Workload string `json:"workload,omitempty"`
+	Decision
+}
+
+// Run makes a pass at once and then one every Rescan, until the context ends or the process drains. A turn that it is
+// running is cancelled when the context ends; one that a drain waits for is not.
+func (r *Runner) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		items, err := r.Pass(ctx)
+		if err != nil {
+			r.c.Log.Error("auto-resume could not look for interrupted sessions", "error", err)
+		}
+		if slices.ContainsFunc(items, func(i Item) bool { return i.Outcome == Draining }) {
+			return
+		}
+		timer := time.NewTimer(r.c.Rescan + rand.N(r.c.Rescan/5+1))
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// Pass looks at every interrupted session, the one whose owner died first before the others, and does what is to be done.
+// It returns what became of each; the error is for the looking alone, and then what was found before is still done.
+func (r *Runner) Pass(ctx context.Context) ([]Item, error) {
+	r.pass.Lock()
+	defer r.pass.Unlock()
+	found, err := r.find(ctx)
+	var out []Item
+	for _, st := range found {
+		if ctx.Err() != nil {
+			break
+		}
+		item := r.one(ctx, st.Head.Session)
+		r.tell(item, st.Interruption.Seq)
+		out = append(out, item)
+		if item.Outcome == Draining {
+			break
+		}
+	}
+	if err == nil {
+		r.forget(found)
+	}
+	return out, err
+}
+
+// DryRun says what a pass would do now, and does nothing. Resumed and Cleared mean that it would try.
+func (r *Runner) DryRun(ctx context.Context) ([]Item, error) {
+	found, err := r.find(ctx)
+	var out []Item
+	used := 0
+	for _, st := range found {
+		item, _ := r.judge(ctx, st, used)
+		if item.Outcome == Resumed {
+			used++
+		}
+		out = append(out, item)
+	}
+	return out, err
+}
+
+// find are the sessions with an interruption, the oldest first.
+func (r *Runner) find(ctx context.Context) (out []session.Status, err error) {
+	for after := ""; ; {
+		page, err := r.list(ctx, after)
+		if err != nil || len(page) == 0 {
+			slices.SortStableFunc(out, func(a, b session.Status) int {
+				return cmp.Compare(a.Interruption.Since.Sub(b.Interruption.Since), 0)
+			})
+			return out, err
+		}
+		for _, h := range page {
+			after = h.Session
+			if h.Turn == nil && h.Mark == nil && h.Interrupted == nil {
+				continue // most sessions, most of the time: nobody's life is of interest
+			}
+			live, err := r.c.Sessions.Liveness(ctx, h)
+			if err != nil {
+				r.c.Log.Warn("it is not known whether a session's owner lives", "session", h.Session, "error", err)
+			}
+			if st := h.Status(live); st.Interruption != nil {
+				out = append(out, st)
+			}
+		}
+	}
+}
+
+func (r *Runner) list(ctx context.Context, after string) ([]session.Head, error) {
+	ctx, cancel := context.WithTimeout(ctx, look)
+	defer cancel()
+	page, err := r.c.Sessions.Store.List(ctx, after, 0)
+	if err != nil {
+		return nil, fmt.Errorf("look for interrupted sessions: %w", err)
+	}
+	return page, nil
+}
+
+// tell counts and logs what is new. What was done is always new; a skip is, when it is another one than last time.
+func (r *Runner) tell(i Item, seq uint64) {
+	if !i.Outcome.Counted() {
+		return
+	}
+	now := told{seq, i.Outcome}
+	r.mu.Lock()
+	known := r.told[i.Session] == now
+	r.told[i.Session] = now
+	r.mu.Unlock()
+	if known && i.Outcome != Resumed && i.Outcome != Cleared {
+		return
+	}
+	if r.c.Metrics != nil {
+		r.c.Metrics.AutoResume(i.Workload, i.Outcome)
+	}
+	r.c.Log.Info("auto-resume", "session", i.Session, "workload", i.Workload, "outcome", string(i.Outcome), "why", i.Text)
+}
+
+// forget drops what is remembered of sessions that are interrupted no more.
+func (r *Runner) forget(found []session.Status) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	still := map[string]bool{}
+	for _, st := range found {
+		still[st.Head.Session] = true
+	}
+	for name := range r.told {
+		if !still[name] {
+			delete(r.told, name)
+			delete(r.tried, name)
+		}
+	}
+}
