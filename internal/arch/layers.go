@@ -136,7 +136,7 @@ var Layers = []Layer{
 }
 
 // suites are the exported conformance suites.
-var suites = []string{"ledger/ledgertest", "ledger/session/sessiontest", "probe/probetest", "notify/notifytest",
+var suites = []string{"ledger/ledgertest", "ledger/session/sessiontest", "restart/resume/resumetest", "probe/probetest", "notify/notifytest",
 	"witness/witnesstest", "classify/classifytest"}
 
 // layerOf finds a package's place.

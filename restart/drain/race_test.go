@@ -88,6 +88,9 @@ func (h *hall) rounds(n int, race func(*sessions.Handle) error) error {
 		if err := race(handle); err != nil {
 			return fmt.Errorf("round %d: %w", h.round, err)
 		}
+		if err := handle.Close(h.t.Context()); err != nil {
+			return err
+		}
 	}
 	return nil
 }

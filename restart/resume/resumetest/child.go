@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/mulligan-dev/mulligan/ledger/effect"
 	"github.com/mulligan-dev/mulligan/ledger/session"
@@ -71,18 +72,19 @@ func (r report) once() error {
 	return nil
 }
 
-// become makes this process what it was started as, and does not return then.
-func become(open Opener) {
+// become makes this process what it was started as, and reports whether it was started as anything: then the test that
+// it arrived in is over.
+func become(t *testing.T, open Opener) bool {
+	t.Helper()
 	role := os.Getenv(envRole)
 	if role == "" {
-		return
+		return false
 	}
 	c := &child{dir: os.Getenv(envDir), step: os.Getenv(envStep)}
 	if err := c.live(role, open); err != nil {
-		fmt.Println(err)
-		os.Exit(1)
+		t.Error(err)
 	}
-	os.Exit(0)
+	return true
 }
 
 // child is a process of the suite.

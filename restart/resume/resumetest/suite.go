@@ -69,7 +69,9 @@ var steps = []step{
 // Run kills processes at every step of a turn, and some at any moment, and checks what the next ones find.
 func Run(t *testing.T, open Opener) {
 	t.Helper()
-	become(open)
+	if become(t, open) {
+		return
+	}
 	for _, s := range steps {
 		t.Run(strings.ReplaceAll(s.name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
