@@ -397,6 +397,10 @@ func TestATurnThatWasAdmittedAndBeginsLaterIsMarkedAndWaitedFor(t *testing.T) {
 				t.Error(err)
 				return
 			}
+			time.Sleep(4 * time.Second)
+			if p.status("s1").Head.Mark == nil {
+				t.Error("while it is waited for, a turn that began late has no mark")
+			}
 			<-turn.Context().Done()
 			if err := turn.End(p.ctx, session.TurnEnded{End: session.EndFailed}); err != nil {
 				t.Error(err)

@@ -73,12 +73,18 @@ func (w *world) crash(during func(*sessions.Turn), names ...string) {
 type host struct {
 	mu          sync.Mutex
 	unsupported string
+	looked      func() // when the session has been looked at
 	run         func(ctx context.Context, turn *sessions.Turn) error
 	ran         []string
 	counted     []string
 }
 
-func (h *host) Workload(session.Status) (string, string) { return "agent", h.unsupported }
+func (h *host) Workload(session.Status) (string, string) {
+	if h.looked != nil {
+		h.looked()
+	}
+	return "agent", h.unsupported
+}
 
 func (h *host) Resume(ctx context.Context, turn *sessions.Turn) error {
 	h.mu.Lock()
@@ -321,6 +327,26 @@ func TestSupersededBetweenTheLookAndTheTurn(t *testing.T) {
 	if n := w.status("s1").Head.Attempts; n != 0 {
 		t.Errorf("%d attempts were counted, and none was made", n)
 	}
+	w.wants(w.pass(r), "s1 resumed")
+}
+
+func TestAClearThatIsSuperseded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.crash(func(turn *sessions.Turn) {
+		if _, err := turn.Append(w.ctx, session.Reply(w.now(), "reply", session.ModelTurn{})); err != nil {
+			t.Fatal(err)
+		}
+	}, "s1")
+	s, _ := w.process(nil)
+	looks := 0
+	h := &host{looked: func() {
+		if looks++; looks == 2 { // the first is the dry run's
+			w.append("s1", session.Say(w.now(), "late", json.RawMessage(`"one thing more"`)))
+		}
+	}}
+	r := w.runner(s, h, resume.Config{})
+	w.wants(w.pass(r), "s1 skipped_superseded")
 	w.wants(w.pass(r), "s1 resumed")
 }
 

@@ -317,6 +317,9 @@ func (c *child) resume(ctx context.Context, person bool) error {
 func (c *child) resolve(ctx context.Context, all map[string]session.Status) error {
 	happened := lines(filepath.Join(c.dir, effectFile))
 	for name, st := range all {
+		if err := c.doubt(ctx, name, st); err != nil {
+			return err
+		}
 		for _, d := range st.Head.Calls {
 			e, _, err := c.service.Store.Find(ctx, name, d.ID)
 			var call session.Call
@@ -333,6 +336,36 @@ func (c *child) resolve(ctx context.Context, all map[string]session.Status) erro
 		}
 	}
 	return nil
+}
+
+// doubt is a turn that somebody runs by hand in spite of the doubt: it may read, and changes nothing.
+func (c *child) doubt(ctx context.Context, name string, st session.Status) error {
+	if !st.Ambiguous {
+		return nil
+	}
+	h, err := c.service.Open(ctx, name)
+	if err != nil {
+		return err
+	}
+	turn, err := h.Begin(ctx, sessions.Start{})
+	if err != nil {
+		return err
+	}
+	guard, err := effect.New(effect.Config{Turn: turn, Tools: effect.Tools{"read": session.ReadOnly}, Now: c.service.Now})
+	if err != nil {
+		return err
+	}
+	nothing := func(context.Context) (effect.Result, error) { return effect.Result{}, nil }
+	if _, err := guard.Do(ctx, effect.Call{ID: "look", Tool: "read"}, nothing); err != nil {
+		return err
+	}
+	if _, err := guard.Do(ctx, effect.Call{ID: "change", Tool: "write"}, nothing); session.CodeOf(err) != session.ErrAmbiguous {
+		return fmt.Errorf("broken promise: while an effect is unknown nothing is changed: a call was answered by %v", err)
+	}
+	if err := turn.End(ctx, session.TurnEnded{End: session.EndFailed, Why: "there is a doubt"}); err != nil {
+		return err
+	}
+	return h.Close(ctx)
 }
 
 // look reads every log, holds it against what was acknowledged, and returns the states.
