@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/session"
 	"github.com/mulligan-dev/mulligan/restart/sessions"
 )
@@ -189,15 +190,23 @@ func (r *Runner) find(ctx context.Context) (out []session.Status, err error) {
 			if h.Turn == nil && h.Mark == nil && h.Interrupted == nil {
 				continue // most sessions, most of the time: nobody's life is of interest
 			}
-			live, err := r.c.Sessions.Liveness(ctx, h)
-			if err != nil {
-				r.c.Log.Warn("it is not known whether a session's owner lives", "session", h.Session, "error", err)
-			}
-			if st := h.Status(live); st.Interruption != nil {
+			if st := h.Status(r.live(ctx, h)); st.Interruption != nil {
 				out = append(out, st)
 			}
 		}
 	}
+}
+
+// live is what is known of a session's owner. One that cannot be asked about is not proven dead, and the others go on.
+func (r *Runner) live(ctx context.Context, h session.Head) ledger.Liveness {
+	ctx, cancel := context.WithTimeout(ctx, look)
+	defer cancel()
+	live, err := r.c.Sessions.Liveness(ctx, h)
+	if err != nil {
+		r.c.Log.Warn("it is not known whether a session's owner lives", "session", h.Session, "error", err)
+		return ledger.LifeUnknown
+	}
+	return live
 }
 
 func (r *Runner) list(ctx context.Context, after string) ([]session.Head, error) {
