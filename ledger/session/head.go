@@ -43,7 +43,7 @@ type Head struct {
 	Limit    int `json:"limit,omitempty"`
 	// Ended is how the last turn ended that did, empty before.
 	Ended End `json:"ended,omitempty"`
-	// Clean is set when the last thing said is a model turn that proposes no call.
+	// Clean is set when the last thing said in the turn is the model's, and proposes no call.
 	Clean bool `json:"clean,omitempty"`
 	// Newer counts events that this version does not understand.
 	Newer int `json:"newer,omitempty"`
@@ -195,6 +195,7 @@ func (h *Head) foldTurn(e Event) bool {
 		}
 		h.Turn = &Turn{ID: e.Turn, Invocation: p.Invocation, Seq: e.Seq, Fence: e.Fence, At: e.At, Seen: e.At,
 			Ambiguous: h.Ambiguous()}
+		h.Clean = false // what the model said in an earlier turn leaves this one undone
 	case KindTurnEnded:
 		var p TurnEnded
 		if e.Into(&p) != nil {

@@ -227,7 +227,7 @@ func slowly(l log, owner ledger.Liveness) (s twin) {
 		switch e.Kind {
 		case session.KindModelTurn:
 			s.Clean = len(into[session.ModelTurn](e).Calls) == 0
-		case session.KindMessage, session.KindCall, session.KindResult, session.KindAnswer:
+		case session.KindTurnBegun, session.KindMessage, session.KindCall, session.KindResult, session.KindAnswer:
 			s.Clean = false
 		}
 		if !e.Kind.Known() {

@@ -50,9 +50,7 @@ func (r *Runner) judge(ctx context.Context, st session.Status, used int) (Item, 
 	var start begun
 	var err error
 	if st.Interruption != nil {
-		if start, err = r.begun(ctx, st); err == nil && st.Head.Clean {
-			f.Status.Head.Clean, err = r.saidIn(ctx, item.Session, start)
-		}
+		start, err = r.begun(ctx, st)
 	}
 	if err == nil {
 		f.Proof, err = r.renewed(ctx, st)
@@ -96,21 +94,6 @@ func (r *Runner) begun(ctx context.Context, st session.Status) (begun, error) {
 				p.Invocation = e.Turn
 			}
 			return begun{e.Seq, p.Invocation}, nil
-		}
-	}
-}
-
-// saidIn reports whether the model said anything in the turn: what it said in one before leaves this one undone.
-func (r *Runner) saidIn(ctx context.Context, name string, turn begun) (bool, error) {
-	for after := turn.seq; ; {
-		page, err := r.c.Sessions.Store.Read(ctx, name, after, 0)
-		if err != nil || len(page) == 0 {
-			return false, err
-		}
-		for _, e := range page {
-			if after = e.Seq; e.Kind == session.KindModelTurn {
-				return true, nil
-			}
 		}
 	}
 }
