@@ -1,0 +1,256 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mulligan-dev/mulligan/ledger/session"
+)
+
+// Sessions is the store of sessions. It is a session.Store, a session.Watcher and a session.Leaser, and safe for
+// concurrent use.
+type Sessions struct {
+	db    *DB
+	watch *watch
+	// slots bounds how many sessions are written under their row lock at once, so that these leave connections for the rest.
+	slots chan struct{}
+
+	mu    sync.Mutex
+	queue []*work
+	busy  bool // a goroutine takes what waits through statements
+	// lanes are the sessions that are written under their row lock, each with what waits for it.
+	lanes map[string][]*work
+	// heads are those of sessions that were written lately. They may be old: every statement asks for the head that it was
+	// judged by.
+	heads   map[string]known
+	closed  bool
+	running sync.WaitGroup
+}
+
+// known is a session's number in the database, 0 for one that does not exist, and its head.
+type known struct {
+	number int64
+	head   session.Head
+}
+
+// keepHeads bounds the heads in memory.
+const keepHeads = 4096
+
+// work is one append on its way. Its fields are guarded by the store's lock until it is taken, and belong to the writing
+// goroutine from then on, except gone.
+type work struct {
+	name    string
+	batch   []session.Draft
+	receipt session.Receipt
+	err     error
+	// tries counts statements that did not write it because the session had moved on, or was locked.
+	tries int
+	// ids is set when the batch has to be judged with what the log has of its ids.
+	ids   bool
+	taken bool // it may be in a statement
+	gone  bool // nobody waits for it any more
+	done  chan struct{}
+}
+
+func newSessions(db *DB, listen *pgx.ConnConfig) *Sessions {
+	return &Sessions{db: db, watch: newWatch(db, listen), slots: make(chan struct{}, 2), lanes: map[string][]*work{}, heads: map[string]known{}}
+}
+
+func (s *Sessions) close() {
+	s.mu.Lock()
+	s.closed = true
+	for _, w := range s.queue {
+		w.err = errClosed
+		close(w.done)
+	}
+	s.queue = nil
+	s.mu.Unlock()
+	s.running.Wait()
+	s.watch.close()
+}
+
+// Append implements session.Log.
+func (s *Sessions) Append(ctx context.Context, name string, batch []session.Draft) (session.Receipt, error) {
+	if err := ready(ctx, name); err != nil {
+		return session.Receipt{}, err
+	}
+	w := &work{name: name, batch: batch, done: make(chan struct{})}
+	if err := s.wait(ctx, w); err != nil {
+		return session.Receipt{}, fmt.Errorf("append to session %s: %w", name, err)
+	}
+	return w.receipt, nil
+}
+
+// ready refuses what no store may begin.
+func ready(ctx context.Context, name string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return session.CheckSession(name)
+}
+
+// wait puts the work into the queue and returns when it is done, or its context is. The statements run in a goroutine that
+// ends when nothing waits, so a caller that goes away strands nobody.
+func (s *Sessions) wait(ctx context.Context, w *work) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return errClosed
+	}
+	s.queue = append(s.queue, w)
+	if !s.busy {
+		s.busy = true
+		s.running.Go(s.run)
+	}
+	s.mu.Unlock()
+	select {
+	case <-w.done:
+		return w.err
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-w.done:
+		return w.err
+	default:
+	}
+	w.gone = true
+	if w.taken {
+		return fmt.Errorf("%w: %w", session.ErrOutcomeUnknown, context.Cause(ctx))
+	}
+	return context.Cause(ctx)
+}
+
+// most bounds how many appends share a statement, and mostBytes what they bring, so that the first does not wait for ever.
+const (
+	most      = 256
+	mostBytes = 8 << 20
+)
+
+// run takes what waits through statements, one after the other, until nothing does.
+func (s *Sessions) run() {
+	for {
+		s.mu.Lock()
+		var group []*work
+		group, s.queue = s.cut(s.queue, false)
+		if len(group) == 0 && len(s.queue) == 0 {
+			s.busy = false
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		if len(group) > 0 {
+			s.settle(group, s.write(group))
+		}
+	}
+}
+
+// cut takes the next group from what waits. Work whose session has a lane goes there, unless the lane itself asks. The
+// caller holds the lock.
+func (s *Sessions) cut(queue []*work, forLane bool) (group, rest []*work) {
+	size := 0
+	for i, w := range queue {
+		if len(group) == most || size > mostBytes {
+			return group, queue[i:]
+		}
+		if w.gone {
+			continue
+		}
+		if lane, ok := s.lanes[w.name]; ok && !forLane {
+			s.lanes[w.name] = append(lane, w)
+			continue
+		}
+		w.taken = true
+		for _, d := range w.batch {
+			size += len(d.Payload)
+		}
+		group = append(group, w)
+	}
+	return group, nil
+}
+
+// patience is how often a session is judged on a head that may be old before its row is locked.
+const patience = 3
+
+// settle tells those that are done, and puts the others back in front.
+func (s *Sessions) settle(group, again []*work) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var front []*work
+	for _, w := range again {
+		w.taken = false
+		switch {
+		case s.closed:
+			w.err = errClosed
+		case w.tries >= patience:
+			s.lane(w)
+		default:
+			front = append(front, w)
+		}
+	}
+	s.queue = append(front, s.queue...)
+	waits := make(map[*work]bool, len(again))
+	for _, w := range again {
+		waits[w] = w.err == nil
+	}
+	for _, w := range group {
+		if !waits[w] {
+			close(w.done)
+		}
+	}
+}
+
+// lane gives work to the goroutine that writes its session under the row lock, and starts it. The caller holds the lock.
+func (s *Sessions) lane(w *work) {
+	_, runs := s.lanes[w.name]
+	s.lanes[w.name] = append(s.lanes[w.name], w)
+	if !runs {
+		s.running.Go(func() { s.runLane(w.name) })
+	}
+}
+
+func (s *Sessions) runLane(name string) {
+	s.slots <- struct{}{}
+	defer func() { <-s.slots }()
+	for {
+		s.mu.Lock()
+		var group []*work
+		group, s.lanes[name] = s.cut(s.lanes[name], true)
+		if len(group) == 0 {
+			delete(s.lanes, name)
+			s.mu.Unlock()
+			return
+		}
+		delete(s.heads, name) // what we know of it is about to be old
+		s.mu.Unlock()
+		s.settle(group, s.writeLocked(name, group))
+	}
+}
+
+// remember keeps heads, forget lets them go.
+func (s *Sessions) remember(heads map[string]known) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.heads)+len(heads) > keepHeads {
+		clear(s.heads)
+	}
+	for name, k := range heads {
+		s.heads[name] = k
+	}
+}
+
+func (s *Sessions) forgetAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.heads)
+}
+
+var _ interface {
+	session.Store
+	session.Watcher
+	session.Leaser
+} = (*Sessions)(nil)
