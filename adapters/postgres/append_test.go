@@ -276,7 +276,7 @@ func TestLockedSession(t *testing.T) {
 	wants(t, other.Sessions(), "locked", []string{"a", "c"})
 }
 
-// A row that stays locked is given up after the Timeout, and nothing was written.
+// A row that stays locked is given up after the Timeout. The server goes on waiting for it, so nobody knows.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	c := fresh(t)
@@ -288,11 +288,9 @@ func TestTimeout(t *testing.T) {
 	defer release()
 	c.Timeout = 300 * time.Millisecond
 	_, err := mustOpen(t, c).Sessions().Append(t.Context(), "s", []session.Draft{say("b")})
-	if err == nil || !strings.Contains(err.Error(), "nothing was written") || errors.Is(err, session.ErrOutcomeUnknown) {
+	if !errors.Is(err, session.ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a row that stays locked: %v", err)
 	}
-	release()
-	wants(t, other.Sessions(), "s", []string{"a"})
 }
 
 // A process that knows an old head judges on the new one before it refuses, accepts or repeats anything.

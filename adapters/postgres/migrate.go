@@ -97,4 +97,4 @@ type querier interface {
 }
 
 // errClosed is returned by a database that was closed.
-var errClosed = errors.New("the database was closed")
+var errClosed = errors.New("the database was closed: nothing was written")

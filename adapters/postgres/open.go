@@ -107,6 +107,7 @@ func open(ctx context.Context, c Config, pool *pgxpool.Config, listen *pgx.ConnC
 	if db.pool, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
 		return nil, err
 	}
+	s.slots = make(chan struct{}, max(1, pool.MaxConns/2))
 	if err := db.migrate(ctx); err != nil {
 		db.pool.Close()
 		return nil, err

@@ -9,9 +9,9 @@ import (
 // queries are the statements, with the schema's name in them: none rests on a search path. Every parameter says its type,
 // for the execution modes that do not ask the server.
 type queries struct {
-	schema                                                        string
-	create, append, lookup, lock, read, find, head, list, watched string
-	renew, life                                                   string
+	schema                                                                   string
+	create, append, appendOne, lookup, lock, read, find, head, list, watched string
+	renew, life                                                              string
 }
 
 // in puts the schema's name into a statement.
@@ -20,7 +20,7 @@ func (q queries) in(text string) string { return strings.ReplaceAll(text, "{sche
 func newQueries(schema string) queries {
 	q := queries{schema: pgx.Identifier{schema}.Sanitize()}
 	for to, text := range map[*string]string{
-		&q.create: createSQL, &q.append: appendSQL, &q.lookup: lookupSQL,
+		&q.create: createSQL, &q.append: appendSQL, &q.appendOne: appendOneSQL, &q.lookup: lookupSQL,
 		&q.lock: `SELECT session FROM {schema}.sessions WHERE name = $1::text FOR UPDATE`,
 		&q.read: `SELECT event FROM {schema}.events
 			WHERE session = (SELECT session FROM {schema}.sessions WHERE name = $1::text) AND seq > $2::bigint ORDER BY seq LIMIT $3::bigint`,
@@ -39,33 +39,37 @@ func newQueries(schema string) queries {
 	return q
 }
 
-// appendSQL writes the events of several sessions that exist, each if its head is still the one that they were judged by
-// and none of the ids is in its log. It names the sessions that were written.
+// appendSQL writes the events of several sessions that exist, each if its head is still the one that they were judged by,
+// and names the sessions that were written.
 //
-// A row that another transaction holds is skipped: whoever waits in here makes all others wait. The ids are looked for in
-// the statement's snapshot, which is enough: whoever knows a head has seen it committed, and with it all events before.
+// A row that another transaction holds is skipped: whoever waits in here makes all others wait. Rows are joined by their
+// place, so that the plan stays right when the tables grow. The arrays are hidden from the planner (SELECT $1), or it would
+// find a plan for their length better than any, and plan each time.
 const appendSQL = `
 WITH want AS MATERIALIZED (
-	SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[]) AS w (session, judged, last, head)
+	SELECT * FROM unnest((SELECT $1::bigint[]), (SELECT $2::bigint[]), (SELECT $3::bigint[]), (SELECT $4::bytea[])) AS w (session, judged, last, head)
 	WHERE current_setting('synchronous_commit') <> 'off'
-), put AS MATERIALIZED (
-	SELECT * FROM unnest($5::bigint[], $6::bigint[], $7::text[], $8::bytea[]) AS p (session, seq, id, event)
-), known AS MATERIALIZED (
-	SELECT p.session FROM put p CROSS JOIN LATERAL (
-		SELECT FROM {schema}.events e WHERE e.session = p.session AND e.id = p.id LIMIT 1) e
 ), mine AS MATERIALIZED (
-	SELECT s.session FROM want w JOIN {schema}.sessions s ON s.session = w.session AND s.last = w.judged
-	WHERE w.session NOT IN (SELECT session FROM known)
+	SELECT s.ctid AS place, w.* FROM want w JOIN {schema}.sessions s ON s.session = w.session AND s.last = w.judged
 	FOR UPDATE OF s SKIP LOCKED
 ), bumped AS (
-	UPDATE {schema}.sessions s SET last = w.last, head = w.head
-	FROM want w JOIN mine m ON m.session = w.session WHERE s.session = m.session
-	RETURNING s.session, s.name
+	UPDATE {schema}.sessions s SET last = m.last, head = m.head FROM mine m WHERE s.ctid = m.place
 ), written AS (
-	INSERT INTO {schema}.events (session, seq, id, event)
-	SELECT p.session, p.seq, p.id, p.event FROM put p JOIN bumped b ON b.session = p.session
+	INSERT INTO {schema}.events (session, seq, id, event) SELECT p.session, p.seq, p.id, p.event
+	FROM unnest((SELECT $5::bigint[]), (SELECT $6::bigint[]), (SELECT $7::text[]), (SELECT $8::bytea[])) AS p (session, seq, id, event)
+	JOIN mine m ON m.session = p.session
 )
-SELECT current_setting('synchronous_commit'), session, name FROM (SELECT) one LEFT JOIN bumped ON true`
+SELECT session, NULL::text FROM mine`
+
+// appendOneSQL is appendSQL for one session, in half the time. It waits for its row. Every row that it returns is an event.
+const appendOneSQL = `
+WITH bumped AS (
+	UPDATE {schema}.sessions SET last = $3::bigint, head = $4::bytea
+	WHERE session = $1::bigint AND last = $2::bigint AND current_setting('synchronous_commit') <> 'off' RETURNING session
+)
+INSERT INTO {schema}.events (session, seq, id, event) SELECT b.session, p.seq, p.id, p.event
+FROM bumped b, unnest((SELECT $5::bigint[]), (SELECT $6::text[]), (SELECT $7::bytea[])) AS p (seq, id, event)
+RETURNING session, NULL::text`
 
 // createSQL is appendSQL for sessions that did not exist when they were judged. Their names come in order, so that two
 // processes that make the same sessions wait for each other in one direction alone.
@@ -81,10 +85,13 @@ WITH want AS MATERIALIZED (
 	SELECT m.session, p.seq, p.id, p.event FROM unnest($4::text[], $5::bigint[], $6::text[], $7::bytea[]) AS p (name, seq, id, event)
 	JOIN made m ON m.name = p.name
 )
-SELECT current_setting('synchronous_commit'), session, name FROM (SELECT) one LEFT JOIN made ON true`
+SELECT session, name FROM made`
 
-// lookupSQL is the heads of sessions, and of each the events of some ids, as of one moment.
+// lookupSQL is the heads of sessions, and of each the events of some ids, as of one moment; and a row of its own with the
+// setting that keeps the others from writing.
 const lookupSQL = `
+SELECT 0, current_setting('synchronous_commit'), NULL::bytea, NULL::bytea
+UNION ALL
 SELECT s.session, s.name, s.head, NULL FROM {schema}.sessions s WHERE s.name = ANY ($1::text[])
 UNION ALL
 SELECT s.session, s.name, NULL, e.event FROM unnest($2::text[], $3::text[]) AS q (name, id)

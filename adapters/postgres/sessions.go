@@ -3,7 +3,9 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -56,7 +58,7 @@ type work struct {
 }
 
 func newSessions(db *DB, listen *pgx.ConnConfig) *Sessions {
-	return &Sessions{db: db, watch: newWatch(db, listen), slots: make(chan struct{}, 2), lanes: map[string][]*work{}, heads: map[string]known{}}
+	return &Sessions{db: db, watch: newWatch(db, listen), lanes: map[string][]*work{}, heads: map[string]known{}}
 }
 
 func (s *Sessions) close() {
@@ -143,10 +145,56 @@ func (s *Sessions) run() {
 			return
 		}
 		s.mu.Unlock()
-		if len(group) > 0 {
-			s.settle(group, s.write(group))
+		if len(group) == 0 {
+			continue
+		}
+		if handed := s.attend(group); handed {
+			return
 		}
 	}
+}
+
+// stall is how long the statement of one session, which waits for its row, holds up all others.
+const stall = 20 * time.Millisecond
+
+// attend takes one group through its statement. One for a single session may wait for a row that somebody else holds: then
+// another goroutine takes over for the others, and this one is the session's lane.
+func (s *Sessions) attend(group []*work) (handed bool) {
+	name := group[0].name
+	if slices.ContainsFunc(group, func(w *work) bool { return w.name != name }) {
+		s.settle(group, s.write(group))
+		return false
+	}
+	done := false
+	var timer *time.Timer
+	s.mu.Lock()
+	timer = time.AfterFunc(stall, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case s.slots <- struct{}{}:
+			handed = true
+			s.lanes[name] = nil
+			s.running.Go(s.run)
+		default:
+			timer.Reset(stall)
+		}
+	})
+	s.mu.Unlock()
+	again := s.write(group)
+	timer.Stop()
+	s.mu.Lock()
+	done = true
+	s.mu.Unlock()
+	s.settle(group, again)
+	if handed {
+		s.serveLane(name)
+		<-s.slots
+	}
+	return handed
 }
 
 // cut takes the next group from what waits. Work whose session has a lane goes there, unless the lane itself asks. The
@@ -202,6 +250,10 @@ func (s *Sessions) settle(group, again []*work) {
 			close(w.done)
 		}
 	}
+	if len(s.queue) > 0 && !s.busy {
+		s.busy = true
+		s.running.Go(s.run)
+	}
 }
 
 // lane gives work to the goroutine that writes its session under the row lock, and starts it. The caller holds the lock.
@@ -209,13 +261,16 @@ func (s *Sessions) lane(w *work) {
 	_, runs := s.lanes[w.name]
 	s.lanes[w.name] = append(s.lanes[w.name], w)
 	if !runs {
-		s.running.Go(func() { s.runLane(w.name) })
+		s.running.Go(func() {
+			s.slots <- struct{}{}
+			s.serveLane(w.name)
+			<-s.slots
+		})
 	}
 }
 
-func (s *Sessions) runLane(name string) {
-	s.slots <- struct{}{}
-	defer func() { <-s.slots }()
+// serveLane writes what waits in a lane until nothing does, and ends the lane.
+func (s *Sessions) serveLane(name string) {
 	for {
 		s.mu.Lock()
 		var group []*work

@@ -207,6 +207,12 @@ func (s *Sessions) load(ctx context.Context, in querier, targets []*target) erro
 		if err := rows.Scan(&number, &name, &head, &event); err != nil {
 			return err
 		}
+		if number == 0 {
+			if name == "off" {
+				return &SettingError{Name: "synchronous_commit", Value: name}
+			}
+			continue
+		}
 		t := by[name]
 		t.known.number = number
 		if event == nil {
@@ -239,19 +245,19 @@ func (s *Sessions) send(ctx context.Context, in querier, targets []*target) (map
 	case create == nil && appendTo == nil:
 		return written, nil
 	case create == nil:
-		rows, err := in.Query(ctx, s.db.q.append, appendTo...)
-		return written, collect(rows, err, written)
+		rows, err := in.Query(ctx, appendTo.text, appendTo.args...)
+		return written, collect(rows, err, targets, written)
 	case appendTo == nil:
-		rows, err := in.Query(ctx, s.db.q.create, create...)
-		return written, collect(rows, err, written)
+		rows, err := in.Query(ctx, create.text, create.args...)
+		return written, collect(rows, err, targets, written)
 	}
 	var batch pgx.Batch
-	batch.Queue(s.db.q.create, create...)
-	batch.Queue(s.db.q.append, appendTo...)
+	batch.Queue(create.text, create.args...)
+	batch.Queue(appendTo.text, appendTo.args...)
 	results := in.SendBatch(ctx, &batch)
 	for range batch.Len() {
 		rows, errQuery := results.Query()
-		if err = collect(rows, errQuery, written); err != nil {
+		if err = collect(rows, errQuery, targets, written); err != nil {
 			break
 		}
 	}
@@ -259,14 +265,15 @@ func (s *Sessions) send(ctx context.Context, in querier, targets []*target) (map
 	return written, cmp.Or(err, results.Close())
 }
 
-// statements are the arguments of the two statements, nil for one that has nothing to write.
-func (s *Sessions) statements(targets []*target) (create, appendTo []any, err error) {
-	var (
-		names, madeOf, madeIDs, ids       []string
-		madeLast, madeSeqs                []int64
-		numbers, judged, last, inNo, seqs []int64
-		madeHeads, made, heads, events    [][]byte
-	)
+// statement is one of the queries with its arguments.
+type statement struct {
+	text string
+	args []any
+}
+
+// statements are what writes the events of new sessions and of others, nil where there are none.
+func (s *Sessions) statements(targets []*target) (create, appendTo *statement, err error) {
+	var news, olds columns
 	for _, t := range targets {
 		if len(t.events) == 0 {
 			continue
@@ -276,51 +283,68 @@ func (s *Sessions) statements(targets []*target) (create, appendTo []any, err er
 			return nil, nil, fmt.Errorf("encode the head of session %s: %w", t.name, err)
 		}
 		if t.known.number == 0 {
-			names, madeLast, madeHeads = append(names, t.name), append(madeLast, int64(t.head.Last)), append(madeHeads, head)
-			for i, e := range t.events {
-				madeOf, madeSeqs, madeIDs, made = append(madeOf, t.name), append(madeSeqs, int64(e.Seq)), append(madeIDs, e.ID), append(made, t.raw[i])
-			}
-			continue
-		}
-		numbers, judged = append(numbers, t.known.number), append(judged, int64(t.known.head.Last))
-		last, heads = append(last, int64(t.head.Last)), append(heads, head)
-		for i, e := range t.events {
-			inNo, seqs, ids, events = append(inNo, t.known.number), append(seqs, int64(e.Seq)), append(ids, e.ID), append(events, t.raw[i])
+			news.add(t, head)
+		} else {
+			olds.add(t, head)
 		}
 	}
-	if len(names) > 0 {
-		create = []any{names, madeLast, madeHeads, madeOf, madeSeqs, madeIDs, made}
+	if c := &news; len(c.names) > 0 {
+		create = &statement{s.db.q.create, []any{c.names, c.last, c.heads, c.namesOf, c.seqs, c.ids, c.events}}
 	}
-	if len(numbers) > 0 {
-		appendTo = []any{numbers, judged, last, heads, inNo, seqs, ids, events}
+	switch c := &olds; len(c.numbers) {
+	case 0:
+	case 1:
+		appendTo = &statement{s.db.q.appendOne, []any{c.numbers[0], c.judged[0], c.last[0], c.heads[0], c.seqs, c.ids, c.events}}
+	default:
+		appendTo = &statement{s.db.q.append, []any{c.numbers, c.judged, c.last, c.heads, c.numbersOf, c.seqs, c.ids, c.events}}
 	}
 	return create, appendTo, nil
 }
 
-// collect reads which sessions a statement wrote. Outside of a batch it returns after the server has committed.
-func collect(rows pgx.Rows, err error, written map[string]int64) error {
+// columns are the sessions of a statement, and their events, as the arrays that it takes.
+type columns struct {
+	names        []string
+	numbers      []int64
+	judged, last []int64
+	heads        [][]byte
+	namesOf, ids []string
+	numbersOf    []int64
+	seqs         []int64
+	events       [][]byte
+}
+
+func (c *columns) add(t *target, head []byte) {
+	c.names, c.numbers = append(c.names, t.name), append(c.numbers, t.known.number)
+	c.judged, c.last = append(c.judged, int64(t.known.head.Last)), append(c.last, int64(t.head.Last))
+	c.heads = append(c.heads, head)
+	for i, e := range t.events {
+		c.namesOf, c.numbersOf = append(c.namesOf, t.name), append(c.numbersOf, t.known.number)
+		c.seqs, c.ids, c.events = append(c.seqs, int64(e.Seq)), append(c.ids, e.ID), append(c.events, t.raw[i])
+	}
+}
+
+// collect reads which sessions a statement wrote: by their names when it made them, else by their numbers. Outside of a
+// batch it returns after the server has committed.
+func collect(rows pgx.Rows, err error, targets []*target, written map[string]int64) error {
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	sync := ""
-	for rows.Next() {
-		var (
-			number *int64
-			name   *string
-		)
-		if err := rows.Scan(&sync, &number, &name); err != nil {
-			return err
+	var number int64
+	var name *string
+	_, err = pgx.ForEachRow(rows, []any{&number, &name}, func() error {
+		if name != nil {
+			written[*name] = number
+			return nil
 		}
-		if number != nil && name != nil {
-			written[*name] = *number
+		for _, t := range targets {
+			if t.known.number == number {
+				written[t.name] = number
+				break
+			}
 		}
-	}
-	rows.Close()
-	if rows.Err() == nil && sync == "off" {
-		return definite{&SettingError{Name: "synchronous_commit", Value: sync}} // it was asked to write nothing then
-	}
-	return rows.Err()
+		return nil
+	})
+	return err
 }
 
 // conclude sends, and gives each work its outcome or returns it.
