@@ -21,7 +21,8 @@ type Config struct {
 	// Listen is the DSN on which notifications are heard. It has to lead to the server itself: a transaction pooler hands
 	// none on. Empty is DSN, and no listening at all when that chooses an execution mode which is there for poolers.
 	Listen string
-	// Timeout bounds one write, from waiting for a connection to the commit; 0 is 30 s. After that its outcome is unknown.
+	// Timeout bounds one write, from waiting for a connection to the commit, to an eighth of itself; 0 is 30 s. After that
+	// its outcome is unknown.
 	Timeout time.Duration
 }
 
@@ -113,6 +114,7 @@ func open(ctx context.Context, c Config, pool *pgxpool.Config, listen *pgx.ConnC
 		return nil, err
 	}
 	db.sessions = s
+	go s.ground()
 	return db, nil
 }
 

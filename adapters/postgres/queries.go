@@ -9,9 +9,9 @@ import (
 // queries are the statements, with the schema's name in them: none rests on a search path. Every parameter says its type,
 // for the execution modes that do not ask the server.
 type queries struct {
-	schema                                                                   string
-	create, append, appendOne, lookup, lock, read, find, head, list, watched string
-	renew, life                                                              string
+	schema                                                                                string
+	create, append, appendOne, appendEvent, lookup, lock, read, find, head, list, watched string
+	renew, life                                                                           string
 }
 
 // in puts the schema's name into a statement.
@@ -20,7 +20,7 @@ func (q queries) in(text string) string { return strings.ReplaceAll(text, "{sche
 func newQueries(schema string) queries {
 	q := queries{schema: pgx.Identifier{schema}.Sanitize()}
 	for to, text := range map[*string]string{
-		&q.create: createSQL, &q.append: appendSQL, &q.appendOne: appendOneSQL, &q.lookup: lookupSQL,
+		&q.create: createSQL, &q.append: appendSQL, &q.appendOne: appendOneSQL, &q.appendEvent: appendEventSQL, &q.lookup: lookupSQL,
 		&q.lock: `SELECT session FROM {schema}.sessions WHERE name = $1::text FOR UPDATE`,
 		&q.read: `SELECT event FROM {schema}.events
 			WHERE session = (SELECT session FROM {schema}.sessions WHERE name = $1::text) AND seq > $2::bigint ORDER BY seq LIMIT $3::bigint`,
@@ -69,6 +69,15 @@ WITH bumped AS (
 )
 INSERT INTO {schema}.events (session, seq, id, event) SELECT b.session, p.seq, p.id, p.event
 FROM bumped b, unnest((SELECT $5::bigint[]), (SELECT $6::text[]), (SELECT $7::bytea[])) AS p (seq, id, event)
+RETURNING session, NULL::text`
+
+// appendEventSQL is appendOneSQL for one event, which is what nearly every append is.
+const appendEventSQL = `
+WITH bumped AS (
+	UPDATE {schema}.sessions SET last = $3::bigint, head = $4::bytea
+	WHERE session = $1::bigint AND last = $2::bigint AND current_setting('synchronous_commit') <> 'off' RETURNING session
+)
+INSERT INTO {schema}.events (session, seq, id, event) SELECT session, $5::bigint, $6::text, $7::bytea FROM bumped
 RETURNING session, NULL::text`
 
 // createSQL is appendSQL for sessions that did not exist when they were judged. Their names come in order, so that two

@@ -28,6 +28,9 @@ type Sessions struct {
 	// heads are those of sessions that were written lately. They may be old: every statement asks for the head that it was
 	// judged by.
 	heads   map[string]known
+	lone    *lone // the statement under way, when it is for one session alone
+	flights map[*flight]struct{}
+	stop    chan struct{} // closed with the store
 	closed  bool
 	running sync.WaitGroup
 }
@@ -58,11 +61,16 @@ type work struct {
 }
 
 func newSessions(db *DB, listen *pgx.ConnConfig) *Sessions {
-	return &Sessions{db: db, watch: newWatch(db, listen), lanes: map[string][]*work{}, heads: map[string]known{}}
+	return &Sessions{db: db, watch: newWatch(db, listen), lanes: map[string][]*work{}, heads: map[string]known{},
+		flights: map[*flight]struct{}{}, stop: make(chan struct{})}
 }
 
 func (s *Sessions) close() {
 	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
 	s.closed = true
 	for _, w := range s.queue {
 		w.err = errClosed
@@ -71,7 +79,49 @@ func (s *Sessions) close() {
 	s.queue = nil
 	s.mu.Unlock()
 	s.running.Wait()
+	close(s.stop)
 	s.watch.close()
+}
+
+// flight is a write under way, which ends at its deadline.
+type flight struct {
+	deadline time.Time
+	cancel   context.CancelCauseFunc
+}
+
+// fly is the context of a write: it ends after the Timeout, or when that of the one who is alone in it does.
+func (s *Sessions) fly(ctx context.Context) (_ context.Context, land func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	f := &flight{deadline: time.Now().Add(s.db.c.Timeout), cancel: cancel}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flights[f] = struct{}{}
+	return ctx, func() {
+		s.mu.Lock()
+		delete(s.flights, f)
+		s.mu.Unlock()
+		cancel(nil)
+	}
+}
+
+// ground ends the writes that are over their deadline. One ticker for all costs less than a timer for each.
+func (s *Sessions) ground() {
+	tick := time.NewTicker(max(s.db.c.Timeout/8, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case now := <-tick.C:
+			s.mu.Lock()
+			for f := range s.flights {
+				if now.After(f.deadline) {
+					f.cancel(fmt.Errorf("the server did not answer within %v: %w", s.db.c.Timeout, context.DeadlineExceeded))
+				}
+			}
+			s.mu.Unlock()
+		}
+	}
 }
 
 // Append implements session.Log.
@@ -94,20 +144,26 @@ func ready(ctx context.Context, name string) error {
 	return session.CheckSession(name)
 }
 
-// wait puts the work into the queue and returns when it is done, or its context is. The statements run in a goroutine that
-// ends when nothing waits, so a caller that goes away strands nobody.
+// wait returns when the work is done, or its context is. Who comes alone writes by itself. All others wait in the queue for a
+// goroutine that takes them through statements and ends when nothing waits, so a caller that goes away strands nobody.
 func (s *Sessions) wait(ctx context.Context, w *work) error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return errClosed
 	}
-	s.queue = append(s.queue, w)
-	if !s.busy {
-		s.busy = true
-		s.running.Go(s.run)
+	if _, laned := s.lanes[w.name]; !s.busy && !laned {
+		s.busy, w.taken = true, true
+		s.running.Add(1)
+		s.mu.Unlock()
+		s.alone(ctx, w)
+		s.running.Done()
+	} else {
+		s.queue = append(s.queue, w)
+		s.kick()
+		s.watchLone()
+		s.mu.Unlock()
 	}
-	s.mu.Unlock()
 	select {
 	case <-w.done:
 		return w.err
@@ -125,6 +181,29 @@ func (s *Sessions) wait(ctx context.Context, w *work) error {
 		return fmt.Errorf("%w: %w", session.ErrOutcomeUnknown, context.Cause(ctx))
 	}
 	return context.Cause(ctx)
+}
+
+// alone writes what came while nobody wrote, and lets those who came meanwhile go on.
+func (s *Sessions) alone(ctx context.Context, w *work) {
+	handed := s.attend(ctx, []*work{w})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case handed:
+		s.running.Go(func() { s.serveLane(w.name) })
+	case len(s.queue) > 0:
+		s.running.Go(s.run)
+	default:
+		s.busy = false
+	}
+}
+
+// kick starts the goroutine for what waits, if it has to be. The caller holds the lock.
+func (s *Sessions) kick() {
+	if len(s.queue) > 0 && !s.busy {
+		s.busy = true
+		s.running.Go(s.run)
+	}
 }
 
 // most bounds how many appends share a statement, and mostBytes what they bring, so that the first does not wait for ever.
@@ -148,7 +227,8 @@ func (s *Sessions) run() {
 		if len(group) == 0 {
 			continue
 		}
-		if handed := s.attend(group); handed {
+		if handed := s.attend(context.Background(), group); handed {
+			s.serveLane(group[0].name)
 			return
 		}
 	}
@@ -157,44 +237,63 @@ func (s *Sessions) run() {
 // stall is how long the statement of one session, which waits for its row, holds up all others.
 const stall = 20 * time.Millisecond
 
+// lone is the statement of a single session while it is under way.
+type lone struct {
+	name    string
+	watched bool // somebody waits behind it, and a timer runs
+	over    bool
+	handed  bool // another goroutine has taken over for the others
+}
+
 // attend takes one group through its statement. One for a single session may wait for a row that somebody else holds: then
-// another goroutine takes over for the others, and this one is the session's lane.
-func (s *Sessions) attend(group []*work) (handed bool) {
+// another goroutine takes over for the others, and the caller goes on with serveLane. The statement ends with the context.
+func (s *Sessions) attend(ctx context.Context, group []*work) (handed bool) {
 	name := group[0].name
 	if slices.ContainsFunc(group, func(w *work) bool { return w.name != name }) {
-		s.settle(group, s.write(group))
+		s.settle(group, s.write(ctx, group))
 		return false
 	}
-	done := false
-	var timer *time.Timer
+	l := &lone{name: name}
 	s.mu.Lock()
-	timer = time.AfterFunc(stall, func() {
+	s.lone = l
+	s.watchLone() // some may wait already
+	s.mu.Unlock()
+	again := s.write(ctx, group)
+	s.mu.Lock()
+	l.over = true
+	if !l.handed {
+		s.lone = nil
+	}
+	s.mu.Unlock()
+	s.settle(group, again)
+	return l.handed
+}
+
+// watchLone sees to it that what waits behind a statement for one session does not wait long. Those who wait start the
+// timer, since a lone writer would pay for one with each append. The caller holds the lock.
+func (s *Sessions) watchLone() {
+	l := s.lone
+	if l == nil || l.watched || len(s.queue) == 0 {
+		return
+	}
+	l.watched = true
+	time.AfterFunc(stall, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if done {
+		if l.over {
 			return
 		}
 		select {
 		case s.slots <- struct{}{}:
-			handed = true
-			s.lanes[name] = nil
+			l.handed = true
+			s.lone = nil
+			s.lanes[l.name] = nil
 			s.running.Go(s.run)
-		default:
-			timer.Reset(stall)
+		default: // too many are in lanes already
+			l.watched = false
+			s.watchLone()
 		}
 	})
-	s.mu.Unlock()
-	again := s.write(group)
-	timer.Stop()
-	s.mu.Lock()
-	done = true
-	s.mu.Unlock()
-	s.settle(group, again)
-	if handed {
-		s.serveLane(name)
-		<-s.slots
-	}
-	return handed
 }
 
 // cut takes the next group from what waits. Work whose session has a lane goes there, unless the lane itself asks. The
@@ -250,10 +349,7 @@ func (s *Sessions) settle(group, again []*work) {
 			close(w.done)
 		}
 	}
-	if len(s.queue) > 0 && !s.busy {
-		s.busy = true
-		s.running.Go(s.run)
-	}
+	s.kick()
 }
 
 // lane gives work to the goroutine that writes its session under the row lock, and starts it. The caller holds the lock.
@@ -264,13 +360,13 @@ func (s *Sessions) lane(w *work) {
 		s.running.Go(func() {
 			s.slots <- struct{}{}
 			s.serveLane(w.name)
-			<-s.slots
 		})
 	}
 }
 
-// serveLane writes what waits in a lane until nothing does, and ends the lane.
+// serveLane writes what waits in a lane until nothing does, and ends the lane. The caller has a slot, which it gives back.
 func (s *Sessions) serveLane(name string) {
+	defer func() { <-s.slots }()
 	for {
 		s.mu.Lock()
 		var group []*work

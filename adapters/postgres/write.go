@@ -29,12 +29,12 @@ type target struct {
 }
 
 // write takes a group through one statement and returns what has to be judged again, on another head.
-func (s *Sessions) write(group []*work) (again []*work) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.db.c.Timeout)
-	defer cancel()
+func (s *Sessions) write(ctx context.Context, group []*work) (again []*work) {
+	ctx, land := s.fly(ctx)
+	defer land()
 	conn, err := s.db.pool.Acquire(ctx)
 	if err != nil {
-		return fail(group, err)
+		return fail(group, cmp.Or(context.Cause(ctx), err))
 	}
 	defer conn.Release()
 	targets := s.targets(group)
@@ -46,8 +46,8 @@ func (s *Sessions) write(group []*work) (again []*work) {
 
 // writeLocked is write for one session, under its row lock: nobody else moves it on meanwhile.
 func (s *Sessions) writeLocked(name string, group []*work) (again []*work) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.db.c.Timeout)
-	defer cancel()
+	ctx, land := s.fly(context.Background())
+	defer land()
 	tx, err := s.db.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
 		return fail(group, err)
@@ -291,9 +291,11 @@ func (s *Sessions) statements(targets []*target) (create, appendTo *statement, e
 	if c := &news; len(c.names) > 0 {
 		create = &statement{s.db.q.create, []any{c.names, c.last, c.heads, c.namesOf, c.seqs, c.ids, c.events}}
 	}
-	switch c := &olds; len(c.numbers) {
-	case 0:
-	case 1:
+	switch c := &olds; {
+	case len(c.numbers) == 0:
+	case len(c.events) == 1:
+		appendTo = &statement{s.db.q.appendEvent, []any{c.numbers[0], c.judged[0], c.last[0], c.heads[0], c.seqs[0], c.ids[0], c.events[0]}}
+	case len(c.numbers) == 1:
 		appendTo = &statement{s.db.q.appendOne, []any{c.numbers[0], c.judged[0], c.last[0], c.heads[0], c.seqs, c.ids, c.events}}
 	default:
 		appendTo = &statement{s.db.q.append, []any{c.numbers, c.judged, c.last, c.heads, c.numbersOf, c.seqs, c.ids, c.events}}
