@@ -212,7 +212,7 @@ func (p *Postgres) start() error {
 	go func() { ended <- cmd.Wait() }()
 	p.life = closer(func() error {
 		err := life.Close()
-		<-ended
+		_ = <-ended // it was told to end, and how it puts that says nothing
 		return err
 	})
 	deadline := time.After(time.Minute)
