@@ -12,7 +12,8 @@
 // one statement writes events and head if that head is still the newest; else the head is read and judged again, and after
 // a few times under the session's row lock. Appends that arrive while a statement is under way share the next one and its
 // flush. Each is judged on its own, so a refused event never fails another, nor does a session that somebody else has locked
-// hold up the rest.
+// hold up the rest for longer than a moment. An event that is appended again while its session's head is known here may run
+// into the unique key of its id first: the server logs that, everything of the statement is rolled back, and judged again.
 //
 // Failure shows in the error. When the context, the Timeout or the connection ended while the statement was under way, it is
 // session.ErrOutcomeUnknown: append the same events again. Every other error means that nothing was written.
