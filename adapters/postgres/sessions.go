@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -215,6 +216,7 @@ const (
 // run takes what waits through statements, one after the other, until nothing does.
 func (s *Sessions) run() {
 	for {
+		runtime.Gosched() // who was just told may have the next append ready, and share this statement
 		s.mu.Lock()
 		var group []*work
 		group, s.queue = s.cut(s.queue, false)
