@@ -34,12 +34,14 @@ var core = slices.Concat(
 	[]string{"ledger", "ledger/stamp", "ledger/run", "ledger/doorbell", "ledger/storm", "ledger/session", "ledger/effect"},
 	[]string{"episode", "episode/report", "notify", "notify/bootnotice"}, runtimes)
 
-// engine is the core with the decision on top: what the shells under restart stand on.
-var engine = slices.Concat(core, []string{"restart/policy", "restart/adopt"})
+// engine is the core with the decision on top: what the shells under restart stand on. Each of them asks whether it runs
+// inside a canary.
+var engine = slices.Concat(core, []string{"restart/policy", "restart/adopt", "probe/canary/inside"})
 
 // public is everything that an adapter may know. It lists no adapter: what two adapters share belongs below both.
 var public = slices.Concat(engine, []string{
 	"restart", "restart/update", "restart/managed", "restart/handoff", "restart/sessions", "restart/drain", "restart/resume",
+	"restart/boot",
 	"probe/canary",
 })
 
@@ -89,15 +91,19 @@ var Layers = []Layer{
 
 	// The shells: they have clocks and goroutines. The engine reads the machine and writes through its stores alone; the
 	// run's and the update's side keep small files of their own beside them.
-	{Packages: []string{"probe/canary"}, May: []string{"probe", "ledger", "ledger/stamp", "internal/host"}},
+	{Packages: []string{"probe/canary/inside"}},
+	{Packages: []string{"probe/canary"}, May: []string{"probe", "probe/canary/inside", "ledger", "ledger/stamp", "internal/host"}},
 	{Packages: []string{"restart/update"}, May: slices.Concat(engine, system)},
 	{Packages: []string{"restart"}, May: slices.Concat(engine, []string{"restart/update", "internal/host"})},
 	{Packages: []string{"restart/managed"}, May: slices.Concat(engine, system, []string{"restart"})},
 	// Turns have clocks and goroutines: ledger/session stays pure, and this is its shell.
-	{Packages: []string{"restart/sessions"}, May: []string{"ledger", "ledger/stamp", "ledger/session", "ledger/effect", "internal/host"}},
+	{Packages: []string{"restart/sessions"}, May: []string{"ledger", "ledger/stamp", "ledger/session", "ledger/effect",
+		"probe/canary/inside", "internal/host"}},
+	// The marker, the heartbeat and the outbox are files of its own.
+	{Packages: []string{"restart/boot"}, May: slices.Concat(engine, system)},
 	{Packages: []string{"restart/drain"}, May: slices.Concat(engine, []string{"restart", "restart/sessions", "internal/host"})},
 	{Packages: []string{"restart/handoff"}, May: slices.Concat(engine, []string{"restart", "restart/sessions", "restart/drain",
-		"probe/canary", "internal/host"})},
+		"restart/boot", "probe/canary", "internal/host"})},
 	{Packages: []string{"restart/resume"}, May: slices.Concat(engine, []string{"restart", "restart/sessions", "restart/drain",
 		"internal/host"})},
 
