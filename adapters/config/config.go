@@ -3,11 +3,12 @@ package config
 import (
 	"time"
 
+	"github.com/mulligan-dev/mulligan/notify/bootnotice"
 	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/witness"
 )
 
-// Block is the name of the block that this package reads.
+// Block is the name of the block that configures the healer.
 const Block = "agent_auto_restart"
 
 // DefaultProject is the project of runs that name none.
@@ -42,6 +43,8 @@ type Config struct {
 	Notifiers []Notifier
 	// Packs are files of failure signatures (packs), relative ones beside the config file. They are read where they are used.
 	Packs []string
+	// Notice is the block restart_notice.
+	Notice bootnotice.Config
 }
 
 // Notifier chooses one adapter of package notify.
@@ -68,7 +71,7 @@ func Default() Config {
 	return Config{
 		Enabled: true, Quiescence: 30 * time.Second, MaxDefer: 30 * time.Minute, Resurface: 10 * time.Minute, Retention: 30 * day,
 		StormPerEpisode: 12, StormPer30m: 20, Project: DefaultProject,
-		Notifiers: []Notifier{{Kind: Terminal}},
+		Notifiers: []Notifier{{Kind: Terminal}}, Notice: noticeDefaults(),
 	}
 }
 

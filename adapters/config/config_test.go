@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/notify/bootnotice"
 	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/witness"
 )
@@ -137,6 +138,7 @@ agent_auto_restart:
   notifiers:
     - log
     - {kind: inbox, dir: inbox}
+restart_notice: {enabled: false, target: s1, mode: inject, grace_seconds: 0, wait_seconds: 3, ignored_prefixes: [], text: Back.}
 `
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -156,6 +158,8 @@ agent_auto_restart:
 		},
 		Notifiers: []Notifier{{Kind: Log}, {Kind: Inbox, Dir: in("inbox")}},
 		Packs:     []string{in("sig.yaml"), "/etc/acme/more.yaml"},
+		Notice: bootnotice.Config{Disabled: true, Target: "s1", Mode: bootnotice.Inject, Grace: -1, Wait: 3 * time.Second,
+			Ignore: []string{}, Text: "Back."},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("config (-want +got):\n%s", d)
@@ -185,7 +189,7 @@ func TestDocumentedExample(t *testing.T) {
 	if len(p.problems) > 0 {
 		t.Fatal(p.err())
 	}
-	for _, key := range append(blockKeys(), "name", "kind", "dirs", "modules", "bindings", "package", "runtime", "third_party") {
+	for _, key := range append(append(blockKeys(), noticeKeys()...), "name", "kind", "dirs", "modules", "bindings", "package", "runtime", "third_party") {
 		if !strings.Contains(text.String(), key+":") {
 			t.Errorf("the example has no %s", key)
 		}

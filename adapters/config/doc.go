@@ -1,11 +1,11 @@
-// Package config reads the YAML block agent_auto_restart that configures Mulligan, in a file of its own or inside a
-// host's. It is the adapter between a file that people edit and the plain values that the library takes:
-// [restart.Settings] and a list of [witness.Root].
+// Package config reads the YAML blocks that configure Mulligan, agent_auto_restart and restart_notice, in a file of their
+// own or inside a host's. It is the adapter between a file that people edit and the plain values that the library takes:
+// [restart.Settings], a list of [witness.Root] and a [bootnotice.Config].
 //
 // Call [Load], which finds the file (an explicit one, $MULLIGAN_CONFIG, ./mulligan.yaml, else the defaults), or [Parse]
 // for text that is at hand already. [Default] is what counts without any file.
 //
-// It refuses unknown keys in its block, values of a wrong type and values out of range, and a file without the block:
+// It refuses unknown keys in its blocks, values of a wrong type and values out of range, and a file without agent_auto_restart:
 // nothing ever falls back to a default because it was written wrongly. Blocks of other names are their owner's, with
 // one exception: a top-level key that bears the name of one of ours and is missing in the block is taken for one that
 // slipped out of it.
@@ -39,6 +39,14 @@
 //	                                  # see their packages
 //	      dirs: [/srv/acme/venv/lib/python3.12/site-packages]
 //	      modules: [acme_tools]
+//	restart_notice:                   # how sessions are told of a restart; the block may be absent
+//	  enabled: true
+//	  target: primary                 # who is told when no session was concerned: primary, all or the id of a session
+//	  mode: wake                      # or inject: it waits for the session's next turn
+//	  grace_seconds: 600              # the session last active so long before the stop is told; 0: not at all
+//	  wait_seconds: 15                # for sessions that resume lazily; 0: not at all
+//	  ignored_prefixes: [head-]       # sessions that an unplanned stop tells nothing
+//	  # text: Welcome back.           # in the place of the default text, word for word
 //
 // What is promised: an absent key has its documented default and an explicit zero is kept apart from it
 // (quiescence_seconds: 0 means none); folders are absolute, relative ones counted from the file, with symlinks

@@ -37,6 +37,9 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
+		if _, err := c.Notice.WithDefaults(); err != nil || c.Notice.Grace == 0 || c.Notice.Wait == 0 || c.Notice.Target == "" {
+			t.Fatalf("a notice that is not whole: %+v, %v", c.Notice, err)
+		}
 		set := c.Settings()
 		if set.MaxDefer <= 0 || set.Resurface <= 0 || set.StormPerEpisode <= 0 || set.StormPer30m <= 0 || c.Project == "" {
 			t.Fatalf("settings that the healer would take for defaults: %+v", c)

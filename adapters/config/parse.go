@@ -59,9 +59,12 @@ func (p *parser) document(data []byte) Config {
 	var block *yaml.Node
 	var others []pair
 	for _, kv := range p.pairs(top, "") {
-		if kv.key == Block {
+		switch kv.key {
+		case Block:
 			block = kv.value
-		} else {
+		case NoticeBlock:
+			p.notice(&c.Notice, kv.value)
+		default:
 			others = append(others, kv)
 		}
 	}
