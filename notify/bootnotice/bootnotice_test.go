@@ -143,6 +143,7 @@ func TestDecide(t *testing.T) {
 		"requested, to exactly that session": {Input{Boot: killed, Requests: ask, Sessions: []Session{mid("a"), idle("c", 1)}, Startup: roots, Present: []string{"a", "c"}},
 			[]string{"c requested +a"}, nil},
 		"requested, and it is not there": {Input{Boot: killed, Requests: ask, Startup: roots, Present: roots, Over: true}, []string{"c requested"}, []string{"c"}},
+		"asked for more than a day ago":  {Input{Boot: killed, Requests: []Request{{Session: "c", At: at(225 - 86401)}}, Startup: roots}, []string{"a target"}, nil},
 		"mid-turn and the one last active": {Input{Boot: killed, Sessions: []Session{mid("b"), idle("c", 30), idle("d", 1)}, Startup: roots, Present: []string{"b", "c", "d"}},
 			[]string{"b unplanned", "d unplanned"}, nil},
 		"mid-turn is the one last active":    {Input{Boot: killed, Sessions: []Session{mid("b"), idle("c", 30)}, Present: []string{"b", "c"}}, []string{"b unplanned"}, nil},

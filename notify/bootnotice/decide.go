@@ -110,6 +110,8 @@ func Decide(in Input) Decision {
 	if !in.Boot.Kind.Restart() || in.Config.Disabled {
 		return d
 	}
+	// What was asked for so long ago was never done: this is another restart.
+	in.Requests = slices.DeleteFunc(slices.Clone(in.Requests), func(r Request) bool { return in.Boot.At.Sub(r.At) > Expiry })
 	if len(in.Requests) > 0 {
 		d.Notices = requested(in)
 	} else {
