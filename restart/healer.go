@@ -15,6 +15,7 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger/storm"
 	"github.com/mulligan-dev/mulligan/notify"
 	"github.com/mulligan-dev/mulligan/probe"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 	"github.com/mulligan-dev/mulligan/witness"
 )
 
@@ -121,6 +122,9 @@ func (h *Healer) Wait() { h.held.Wait() }
 
 // Resume ends a pause, whoever or whatever made it, and tells what was paused. It is no error when nothing was.
 func (h *Healer) Resume(ctx context.Context, by string) (was bool, err error) {
+	if inside.Inert() {
+		return false, fmt.Errorf("resume: %w", inside.ErrInert)
+	}
 	_, err = h.cfg.Stores.Storm.UpdateState(ctx, func(cur storm.State, now stamp.Time) (storm.State, error) {
 		was = cur.Paused != nil
 		return cur.Resume(now), nil

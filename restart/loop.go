@@ -8,12 +8,18 @@ import (
 	"time"
 
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 )
 
 // Run is the healer's loop: a full pass at the start and on every tick, and a pass at once when a doorbell rings or a
 // deferred death is due. Between them it sleeps; a healer for whom nothing happens costs its tick and nothing else. A
 // pass that fails is logged and tried again at the next. Run returns nil when ctx ends.
+// In a canary it does nothing else.
 func (h *Healer) Run(ctx context.Context) error {
+	if inside.Inert() {
+		<-ctx.Done()
+		return nil
+	}
 	wake := make(chan struct{}, 1)
 	watching := make(chan error, 1)
 	watch, stop := context.WithCancel(ctx)

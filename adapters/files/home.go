@@ -16,6 +16,7 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger/run"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/ledger/storm"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 	"github.com/mulligan-dev/mulligan/witness/journal"
 )
 
@@ -74,7 +75,8 @@ func DefaultDir() (string, error) {
 	return filepath.Join(home, ".local", "state", "mulligan"), nil
 }
 
-// Open opens a state folder, and makes this process an instance in it until Close.
+// Open opens a state folder, and makes this process an instance in it until Close. A canary may open one in its own
+// folder only: being an instance is a write already.
 func Open(c Config) (*Home, error) {
 	if c.Dir == "" {
 		dir, err := DefaultDir()
@@ -82,6 +84,9 @@ func Open(c Config) (*Home, error) {
 			return nil, err
 		}
 		c.Dir = dir
+	}
+	if err := inside.Refuse(c.Dir); err != nil {
+		return nil, fmt.Errorf("open state folder: %w", err)
 	}
 	if c.FS == nil {
 		c.FS = durable.System{}

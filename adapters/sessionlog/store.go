@@ -15,10 +15,11 @@ import (
 	"github.com/mulligan-dev/mulligan/internal/host"
 	"github.com/mulligan-dev/mulligan/ledger/session"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 )
 
 // ErrReadOnly refuses an append to a store that was opened by [Read].
-var ErrReadOnly = errors.New("the session log is open for reading only: its host writes it")
+var ErrReadOnly = errors.New("the session log is open for reading only: its host writes it, and a canary writes to its own folder alone")
 
 // Config says where a log is.
 type Config struct {
@@ -70,8 +71,14 @@ func (c *Config) dir() (durable.Dir, string, error) {
 // Open opens a log for writing, made when it is absent.
 //
 // Errors: [*BusyError] when another process writes it, [*DamageError] when it needs [Repair], and that of a folder that is
-// on a network file system.
+// on a network file system. In a canary a log outside of its folder is opened for reading only: appends are [ErrReadOnly].
 func Open(c Config) (*Store, error) {
+	if outside := inside.Refuse(c.Path); outside != nil {
+		if _, err := os.Stat(c.Path); err != nil {
+			return nil, fmt.Errorf("open session log: %w", outside)
+		}
+		return Read(c)
+	}
 	d, name, err := c.dir()
 	if err != nil {
 		return nil, fmt.Errorf("open session log: %w", err)

@@ -14,6 +14,9 @@
 // What a person did is durable when the call returns, stands in the record's history with who and why, and nothing is
 // launched past it, up to the launch gate. A signal from outside is not taken for it.
 //
+// In a canary (probe/canary/inside) a run of the host's own is registered nowhere and rings nothing, and no program is
+// started.
+//
 // What is refused: a name whose holder is alive (*run.NameHeldError), a launch id that the record does not carry, and a
 // person's word about a run whose place another has (*SucceededError) or which it does not fit ([ErrAlive], [ErrEnded]).
 package managed

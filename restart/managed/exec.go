@@ -10,6 +10,7 @@ import (
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/internal/host"
 	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 )
 
 // Programs runs a program as a direct child and stays with it to its end. adapters/process is one.
@@ -69,6 +70,9 @@ func (h *Host) Exec(ctx context.Context, spec Spec, streams IO) (Result, error) 
 func (h *Host) exec(ctx context.Context, spec Spec, p Person, streams IO) (Result, error) {
 	if h.cfg.Programs == nil {
 		return Result{}, errors.New("exec: the host has no Programs")
+	}
+	if inside.Inert() {
+		return Result{}, fmt.Errorf("exec: %w", inside.ErrInert)
 	}
 	if len(spec.Recipe.Command) == 0 {
 		return Result{}, errors.New("exec: the command is empty")

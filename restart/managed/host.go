@@ -12,6 +12,7 @@ import (
 	"github.com/mulligan-dev/mulligan/internal/host"
 	"github.com/mulligan-dev/mulligan/ledger/run"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/witness"
 )
@@ -127,6 +128,9 @@ func (h *Host) register(ctx context.Context, spec Spec, p Person) (run.Run, erro
 		Recipe: spec.Recipe, Runtime: spec.Runtime, Instance: h.cfg.Stores.Instances.Self(), Phase: run.Booting,
 		Roots: spec.Roots, Workspaces: spec.Workspaces, WaitsFor: spec.WaitsFor,
 		Supervised: spec.Supervised, Silenced: spec.Silenced, Started: h.cfg.Now(),
+	}
+	if inside.Inert() {
+		return r, nil // a run of a canary is nobody's run: it takes no name
 	}
 	r.Boot = h.identities(ctx, spec.Roots)
 	var before *run.Run

@@ -10,6 +10,7 @@ import (
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 	"github.com/mulligan-dev/mulligan/restart"
 )
 
@@ -19,6 +20,9 @@ import (
 func (h *Host) Replace(ctx context.Context, key ledger.Key, launch string) (Result, error) {
 	if h.cfg.Programs == nil {
 		return Result{}, errors.New("replace: the host has no Programs")
+	}
+	if inside.Inert() {
+		return Result{}, fmt.Errorf("replace a run of %s: %w", key, inside.ErrInert)
 	}
 	rec, err := h.cfg.Stores.Ledger.Get(ctx, key)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/ledger/doorbell"
 	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 )
 
 // Run is a run of this process's own: the host does the work itself, marks its phases and says how it ended.
@@ -41,6 +42,9 @@ func (r *Run) Phase(ctx context.Context, p run.Phase) error {
 	if _, err := run.ParsePhase(string(p)); err != nil {
 		return err
 	}
+	if inside.Inert() {
+		return nil
+	}
 	_, err := r.h.cfg.Stores.Runs.Update(ctx, r.run.ID, func(cur run.Run) (run.Run, error) {
 		cur.Phase = run.High(cur.Phase, p)
 		return cur, nil
@@ -53,6 +57,9 @@ func (r *Run) Phase(ctx context.Context, p run.Phase) error {
 
 // Done ends the run well.
 func (r *Run) Done(ctx context.Context) error {
+	if inside.Inert() {
+		return nil
+	}
 	return r.h.end(ctx, r.run.ID, run.End{OK: true})
 }
 
@@ -67,6 +74,9 @@ type Failure struct {
 
 // Fail ends the run badly: it reads the identities, rings the doorbell and records the end.
 func (r *Run) Fail(ctx context.Context, f Failure) error {
+	if inside.Inert() {
+		return nil
+	}
 	cur, err := r.h.cfg.Stores.Runs.Get(ctx, r.run.ID)
 	phase := cur.Phase
 	if err != nil {

@@ -14,7 +14,7 @@
 //
 // What it refuses: a session whose owner is not proven dead (session.ErrOwned), and all that the log refuses. Death is
 // proven by the instances' kernel locks where both are on one machine, else by a renewal that stood still for its whole
-// TTL on the store's clock and on ours.
+// TTL on the store's clock and on ours. In a canary (probe/canary/inside) no session is opened and nothing is appended.
 //
 // Promised: whoever takes a session raises its fence, so the owner before writes nothing any more; an owner that could
 // not renew for the TTL cancels its turns before anybody may take over. What no fence stops is a call that is already

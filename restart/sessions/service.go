@@ -17,6 +17,7 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/session"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 )
 
 // DefaultPoll is how often a tail and an open turn look at the log when no hint comes.
@@ -213,6 +214,9 @@ func (s *Service) Open(ctx context.Context, name string) (*Handle, error) {
 }
 
 func (s *Service) reserve(name string) error {
+	if inside.Inert() {
+		return inside.ErrInert // a lease taken here would be one more than the service's
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -260,6 +264,9 @@ func (s *Service) take(ctx context.Context, name string) (*Handle, error) {
 // The intent of a call is not asked for again: the answer "it is in the log" would not tell whether this call put it
 // there or another one of the same key, which may be running.
 func (s *Service) Append(ctx context.Context, name string, batch ...session.Draft) (session.Receipt, error) {
+	if inside.Inert() {
+		return session.Receipt{}, fmt.Errorf("append to session %s: %w", name, inside.ErrInert)
+	}
 	receipt, err := s.Store.Append(ctx, name, batch)
 	if errors.Is(err, session.ErrOutcomeUnknown) && ctx.Err() == nil && !slices.ContainsFunc(batch, isCall) {
 		receipt, err = s.Store.Append(ctx, name, batch)
