@@ -3,7 +3,8 @@
 //
 // Which call first: [Self] says in which unit this process runs; [Connect] reaches a manager; [NewLauncher] is a
 // restart.Launcher over the connection, and [Conn.Restart] asks for a restart and sees the job accepted. [Supervised] tells
-// whether systemd restarts a unit by itself: two restarters never share a run. [Ready], [Stopping] and [Watchdog] are what a
+// whether systemd restarts a unit by itself: two restarters never share a run. [Conn.Confiner] boots a canary
+// out of reach of the living service's files. [Ready], [Stopping] and [Watchdog] are what a
 // service tells its manager.
 //
 // What it refuses: to start anything as a plain child when no manager can be reached ([*BusError] names every bus that was

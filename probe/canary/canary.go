@@ -89,6 +89,8 @@ type Launch struct {
 type Confined struct {
 	// By names what enforces, for people: "systemd unit mulligan-canary-x.service".
 	By string
+	// Unproven says why the paths may be within its reach all the same, empty when they are not.
+	Unproven string
 	// PID is its first process.
 	PID int
 	// Exited is closed when that has ended.

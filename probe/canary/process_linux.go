@@ -132,8 +132,11 @@ func (t *trial) confined(ctx context.Context, command []string) (*process, error
 		return nil, err
 	}
 	t.isolation, t.why = Enforced, p.By
-	if len(t.c.Live) == 0 {
+	switch {
+	case len(t.c.Live) == 0:
 		t.isolation, t.why = Unproven, "no live path is declared"
+	case p.Unproven != "":
+		t.isolation, t.why = Unproven, p.By+": "+p.Unproven
 	}
 	return &process{
 		pid: p.PID, exited: p.Exited,

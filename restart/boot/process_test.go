@@ -268,12 +268,15 @@ func TestKilledInATurn(t *testing.T) {
 	must(t, errors.Join(k.Close(), s.close()))
 }
 
+// slowed is set where not every operation can be tried in reasonable time.
+var slowed bool
+
 // TestKilledBeforeEachOperation kills the next instance before each operation on its files, lets the one after that finish,
 // and counts: each session that was cut off is told of that stop, by one notice, at most once in a boot.
 func TestKilledBeforeEachOperation(t *testing.T) {
 	t.Parallel()
 	step := 1
-	if testing.Short() {
+	if testing.Short() || slowed {
 		step = 5
 	}
 	for n := 1; ; n += step {
