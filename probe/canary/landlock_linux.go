@@ -72,8 +72,7 @@ func (r ruleset) around(dir string) error {
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		switch {
-		case e.Type()&os.ModeSymlink != 0 || slices.ContainsFunc(r.live, func(l string) bool { return within(l, path) }):
-			// A symlink is no place: where it leads has its own rule, or none.
+		case slices.ContainsFunc(r.live, func(l string) bool { return within(l, path) }):
 		case slices.ContainsFunc(r.live, func(l string) bool { return within(path, l) }):
 			err = r.around(path)
 		default:
@@ -87,6 +86,7 @@ func (r ruleset) around(dir string) error {
 }
 
 func (r ruleset) allow(path string) error {
+	// A symlink is allowed as itself: where it leads may be a live path, and else has a rule of its own.
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) {
 		return nil // gone, or nothing that we could have reached ourselves

@@ -372,6 +372,10 @@ func service(t *testing.T) (dir string) {
 	if err := os.WriteFile(filepath.Join(dir, "state", "db"), []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// A neighbour that leads to it must not open the way.
+	if err := os.Symlink("state", filepath.Join(dir, "alias")); err != nil {
+		t.Fatal(err)
+	}
 	return dir
 }
 
