@@ -11,6 +11,7 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/run"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 )
 
 const (
@@ -48,7 +49,7 @@ func (n Pruned) any() bool { return n != Pruned{} }
 // several processes at once, and a process that is killed on the way loses nothing: the next call goes on.
 func (h *Healer) Prune(ctx context.Context) (Pruned, error) {
 	var n Pruned
-	if h.set.Retention < 0 || h.dry || h.set.Disabled {
+	if h.set.Retention < 0 || h.dry || h.set.Disabled || inside.Inert() {
 		return n, nil
 	}
 	// While the healer is held the ledger does not change.

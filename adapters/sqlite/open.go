@@ -14,6 +14,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 )
 
 // Config says which database.
@@ -35,7 +36,8 @@ type DB struct {
 	sessions    *Sessions
 }
 
-// Open opens a database, makes it when it is absent, and brings its schema up to date.
+// Open opens a database, makes it when it is absent, and brings its schema up to date. A canary may open one in its own
+// folder only (inside.ErrOutside).
 func Open(ctx context.Context, c Config) (*DB, error) {
 	var errs []error
 	if c.Path == "" {
@@ -49,6 +51,9 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	}
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("open database: %w", errors.Join(errs...))
+	}
+	if err := inside.Refuse(c.Path); err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
 	}
 	if c.Busy == 0 {
 		c.Busy = 10 * time.Second

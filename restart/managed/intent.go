@@ -10,6 +10,7 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/run"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 	"github.com/mulligan-dev/mulligan/restart"
 )
 
@@ -147,6 +148,9 @@ type Terminator interface {
 // and ErrUnproven are refusals: whatever makes it doubtful that the pid is the program's is one, for a signal cannot be
 // taken back.
 func (h *Host) Stop(ctx context.Context, id string, grace time.Duration, p Person) error {
+	if inside.Inert() {
+		return fmt.Errorf("stop run %s: %w", id, inside.ErrInert)
+	}
 	t, ok := h.cfg.Programs.(Terminator)
 	if !ok {
 		return fmt.Errorf("stop run %s: the host's Programs cannot end a program", id)
