@@ -225,12 +225,13 @@ func TestSessions(t *testing.T) {
 	}
 	got := Sessions(last, []session.Status{
 		status("cut", last.Instance, ledger.Dead, 1, begin("cut", 50)),
+		status("unproven", last.Instance, ledger.LifeUnknown, 1, begin("unproven", 50)),
 		status("done", last.Instance, ledger.Dead, 1, begin("done", 50), done("done", 60)),
 		status("others", process("else", "k1", "ns1", 7, 7), ledger.Dead, 1, begin("others", 50)),
 		status("ours-before", process("older", "k1", "ns1", 7, 7), ledger.Dead, -90, begin("ours-before", -80)),
 		status("said", last.Instance, ledger.Dead, 1),
 	})
-	want := []Session{{"cut", true, at(50)}, {"done", false, at(60)}, {"others", false, at(50)}, {"ours-before", false, at(-80)},
+	want := []Session{{"cut", true, at(50)}, {"unproven", true, at(50)}, {"done", false, at(60)}, {"others", false, at(50)}, {"ours-before", false, at(-80)},
 		{"said", false, at(80)}, {"storeless", true, at(90)}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -291,6 +292,10 @@ Resume what is still open, or acknowledge rn-1 if there is nothing to do.`},
 		}
 	}
 	long := Text([]Notice{note(func(n *Notice) { n.Why, n.Reason = Requested, strings.Repeat("x ", 4000) })}, Ruling{}, Config{})
+	crowd := Text([]Notice{note(func(n *Notice) { n.Others = strings.Split(strings.Repeat("x,", 12)+"x", ",") })}, Ruling{}, Config{})
+	if !strings.Contains(crowd, "x, x and 3 more.") {
+		t.Errorf("thirteen others are named as %q", crowd)
+	}
 	if len(long) > 1000 {
 		t.Errorf("a reason of 8000 bytes makes a text of %d", len(long))
 	}

@@ -37,6 +37,10 @@ func Sessions(last *Marker, stored []session.Status) []Session {
 		if i := st.Interruption; i != nil {
 			s.MidTurn = cutOff(last, st, *i)
 		}
+		// A store of several machines cannot prove at once that the instance before is dead. We took its place, so it is.
+		if st.Head.Turn != nil && last != nil && st.Head.Owner.Same(last.Instance) {
+			s.MidTurn = true
+		}
 	}
 	if last != nil {
 		for _, a := range last.Active {

@@ -96,10 +96,19 @@ func Text(own []Notice, r Ruling, c Config) string {
 	}
 	b.WriteString("\nReason: " + reason(own) + ".\n")
 	if len(n.Others) > 0 {
-		fmt.Fprintf(&b, "Also interrupted: %s.\n", strings.Join(n.Others, ", "))
+		fmt.Fprintf(&b, "Also interrupted: %s.\n", some(n.Others))
 	}
 	b.WriteString(closing(own, n.ID))
 	return b.String() + held(r)
+}
+
+// some names the first sessions of a list and counts the rest.
+func some(names []string) string {
+	const most = 10
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 func happened(k Kind) string {
