@@ -40,7 +40,7 @@ func (c *Canary) try(ctx context.Context) Result {
 	if r := t.prepare(); r != nil {
 		return t.done(*r, "")
 	}
-	defer os.RemoveAll(t.dir)
+	defer func() { _ = os.RemoveAll(t.dir) }()
 	defer t.pass()
 	if r := t.preflight(ctx); r != nil {
 		return *r
