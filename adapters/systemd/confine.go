@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/dbus"
+	"golang.org/x/sys/unix"
 
 	"github.com/mulligan-dev/mulligan/probe/canary"
 )
@@ -72,7 +73,9 @@ func (f confiner) stop(ctx context.Context, unit string, grace time.Duration) er
 		return nil
 	case <-time.After(grace):
 	}
-	f.c.bus.KillUnitContext(ctx, unit, 9)
+	if err := f.c.bus.KillUnitWithTarget(ctx, unit, dbus.All, int32(unix.SIGKILL)); err != nil {
+		return nil //nolint:nilerr // it ended in this moment
+	}
 	return await(ctx, unit, done)
 }
 

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mulligan-dev/mulligan/internal/require"
 	"github.com/mulligan-dev/mulligan/probe/canary"
@@ -31,7 +32,7 @@ func TestCanaryInAUnit(t *testing.T) {
 	try := func(as, notes string) canary.Result {
 		k, err := canary.New(canary.Config{
 			Command: []string{self}, Env: append(os.Environ(), role+"="+as), Dir: filepath.Dir(live), Live: []string{live},
-			Overrides: []canary.Override{{Var: "OUT", Path: notes}}, Confine: c.Confiner(),
+			Overrides: []canary.Override{{Var: "OUT", Path: notes}}, Confine: c.Confiner(), Grace: time.Second,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -48,6 +49,9 @@ func TestCanaryInAUnit(t *testing.T) {
 	}
 	if r := try("leave", notes); r.Code != canary.CodeExited || !strings.Contains(r.Tail, "no module named acme.wire") {
 		t.Errorf("one that ends: %+v", r)
+	}
+	if r := try("stubborn", notes); r.Outcome != canary.Passed {
+		t.Errorf("one that ignores SIGTERM: %+v", r)
 	}
 	if left := systemctl(t, "list-units", "--all", "--plain", "--no-legend", "mulligan-canary-*"); left != "" {
 		t.Errorf("left behind: %s", left)

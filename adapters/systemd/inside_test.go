@@ -57,6 +57,10 @@ func TestMain(m *testing.M) {
 		b, err := os.ReadFile("state/db")
 		fatal(os.WriteFile(os.Getenv("OUT"), fmt.Appendf(nil, "%s %v", b, err), 0o600))
 		fatal(http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	case "stubborn": // a candidate that SIGTERM does not end
+		signal.Ignore(syscall.SIGTERM)
+		fatal(os.WriteFile(os.Getenv("OUT"), nil, 0o600))
+		fatal(http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	case "leave":
 		fatal(errors.New("no module named acme.wire"))
 	}
