@@ -8,12 +8,16 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/session"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 )
 
 // Renew implements session.Leaser. The lease counts from when the server got the statement.
 func (s *Sessions) Renew(ctx context.Context, owner ledger.Instance, ttl time.Duration) error {
 	if err := session.CheckName(owner.ID); err != nil {
 		return fmt.Errorf("renew the lease of %q: the instance id: %w", owner.ID, err)
+	}
+	if inside.Inert() {
+		return fmt.Errorf("renew the lease of %s: %w", owner.ID, inside.ErrOutside)
 	}
 	if _, err := s.db.pool.Exec(ctx, s.db.q.renew, owner.ID, int64(ttl)); err != nil {
 		return fmt.Errorf("renew the lease of %s: %w", owner.ID, err)

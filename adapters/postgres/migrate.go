@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 )
 
 //go:embed schema/*.sql
@@ -35,6 +37,9 @@ func (db *DB) migrate(ctx context.Context) error {
 	has, err := db.applied(ctx, db.pool)
 	if err != nil || has == len(files) {
 		return err
+	}
+	if inside.Inert() {
+		return fmt.Errorf("the schema is at %d of %d: %w", has, len(files), inside.ErrOutside)
 	}
 	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		// Of several processes that start at once one does the work, and the others wait here and find it done. The lock

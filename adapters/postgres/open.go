@@ -47,7 +47,8 @@ type DB struct {
 	sessions *Sessions
 }
 
-// Open opens a database and brings its schema up to date.
+// Open opens a database and brings its schema up to date. A canary reads it and writes nothing: what would be written, the
+// schema included, fails with inside.ErrOutside.
 func Open(ctx context.Context, c Config) (*DB, error) {
 	var errs []error
 	if c.Schema == "" {

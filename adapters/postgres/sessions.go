@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mulligan-dev/mulligan/ledger/session"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 )
 
 // Sessions is the store of sessions. It is a session.Store, a session.Watcher and a session.Leaser, and safe for
@@ -129,6 +130,9 @@ func (s *Sessions) ground() {
 func (s *Sessions) Append(ctx context.Context, name string, batch []session.Draft) (session.Receipt, error) {
 	if err := ready(ctx, name); err != nil {
 		return session.Receipt{}, err
+	}
+	if inside.Inert() {
+		return session.Receipt{}, fmt.Errorf("append to session %s: %w", name, inside.ErrOutside)
 	}
 	w := &work{name: name, batch: batch, done: make(chan struct{})}
 	if err := s.wait(ctx, w); err != nil {
