@@ -95,7 +95,8 @@ func newEars(runtimes []Runtime) (*ears, error) {
 	for _, w := range dressedWords {
 		whole = append(whole, wordOf{text: w, owner: ownerDressed})
 	}
-	e.whole, e.end, e.stated = newFilter(whole), newFilter(append(end, terminalWords()...)), newFilter(troubleWords())
+	seen := newUsage(usual)
+	e.whole, e.end, e.stated = newFilter(whole, seen), newFilter(append(end, terminalWords()...), seen), newFilter(troubleWords(), seen)
 	return e, nil
 }
 
@@ -129,7 +130,7 @@ func (c *Classifier) listen(tail []byte) hearing {
 		var room [endBytes]byte
 		e.text = text.Plain(room[:0], e.text)
 	}
-	e.run(0)
+	e.run()
 	h := hearing{asked: e.found &^ (1 << ownerTerminal), stated: coloured || e.found&(1<<ownerTerminal) != 0}
 	c.further(&h, tail[max(0, len(tail)-nearBytes):])
 	return h
@@ -147,7 +148,7 @@ func (c *Classifier) further(h *hearing, part []byte) {
 		part = text.Plain(room[:0], part)
 	}
 	s := search{filter: c.ears.whole, text: part, runtimes: c.runtimes}
-	s.run(0)
+	s.run()
 	if s.found&(1<<ownerDressed) != 0 {
 		h.asked = all
 		return
@@ -266,7 +267,7 @@ func (c *Classifier) states(in Input, line []byte) bool {
 		return false
 	}
 	s := search{filter: c.ears.stated, text: line}
-	s.run(0)
+	s.run()
 	return s.found != 0
 }
 
