@@ -136,7 +136,7 @@ func (c *Classifier) classify(in Input, t *course) Verdict {
 		}
 		return c.terminal(in, t, s, f != nil)
 	}
-	switch fate, r, line := after(log, f.Last+1, f.Fatal); fate {
+	switch fate, r, line := c.after(log, f.Last+1, f.Fatal); fate {
 	case endedOtherwise:
 		t.settle(ByStatement, line, line+1)
 		return Verdict{Disposition: Never, Family: NoFamily, Reason: r, Exception: f.Type}
@@ -151,7 +151,7 @@ func (c *Classifier) classify(in Input, t *course) Verdict {
 	v := j.decide(f, true, 0)
 	if v.Disposition == Skew && f.Line < f.Last {
 		// The lines taken for the rest of the message may be what the run said after it.
-		switch fate, r, line := after(log, f.Line+1, f.Fatal); fate {
+		switch fate, r, line := c.after(log, f.Line+1, f.Fatal); fate {
 		case endedOtherwise:
 			t.settle(ByStatement, line, line+1)
 			return never(v, r)

@@ -36,6 +36,8 @@ func ending(tail []byte) []byte {
 type ears struct {
 	// whole is looked for in all of a tail, end in its end, stated in its last lines.
 	whole, end, stated *filter
+	// lines is what single lines are asked about once they are read.
+	lines *filter
 	// always are the runtimes that give no hint, hinters those that have to be shown the whole tail.
 	always, hinters uint64
 }
@@ -97,6 +99,7 @@ func newEars(runtimes []Runtime) (*ears, error) {
 	}
 	seen := newUsage(usual)
 	e.whole, e.end, e.stated = newFilter(whole, seen), newFilter(append(end, terminalWords()...), seen), newFilter(troubleWords(), seen)
+	e.lines = newFilter(lineWords(), seen)
 	return e, nil
 }
 

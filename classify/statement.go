@@ -142,8 +142,9 @@ func testCommand(l string) bool {
 }
 
 // after reads the lines behind a failure, and says which of them stated another end.
-func after(log *text.Log, from int, fatal bool) (fate, Reason, int) {
+func (c *Classifier) after(log *text.Log, from int, fatal bool) (fate, Reason, int) {
 	result := stands
+	ear := lineEar{filter: c.ears.lines}
 	entries := 0
 	// Backwards, since the last word counts: a run that timed out after it had reported a failure died of the time-out.
 	for i := len(log.Lines) - 1; i >= from; i-- {
@@ -152,10 +153,13 @@ func after(log *text.Log, from int, fatal bool) (fate, Reason, int) {
 		if l == "" || log.Ignored(i) || log.Source(i) != log.Source(from-1) {
 			continue
 		}
-		if r := terminalReason(l); r != "" && i >= len(log.Lines)-statementWindow {
-			return endedOtherwise, r, i
+		said := ear.hear(l)
+		if i >= len(log.Lines)-statementWindow {
+			if r := said.terminalReason(l); r != "" {
+				return endedOtherwise, r, i
+			}
 		}
-		switch active(l) {
+		switch said.active(l) {
 		case working:
 			result = wentOn
 		case talking:
@@ -180,11 +184,7 @@ const (
 // active reads what a line says about the process that prints it.
 func active(line string) bearing {
 	l := strings.ToLower(line)
-	// Words of an end. They come first: "INFO worker exiting" is an entry of a level at which no process dies, and one
-	// dies all the same.
-	for _, w := range [...]string{"exit", "shut", "stop", "terminat", "fail", "died", "dead", "abort", "crash", "giving up",
-		"gave up", "clos", "clean", "bye", "finish", "ended", "unclean", "fatal", "critical", "leaked", "reason:", "kill",
-		"sentry", "restart", "downstream tasks", ".service", "container", "waiting up to", "press ctrl", "uncaught", "unhandled", "not expected", "consumed ", "error"} {
+	for _, w := range downs {
 		if strings.Contains(l, w) {
 			return neutral
 		}
@@ -192,11 +192,7 @@ func active(line string) bearing {
 	if _, _, ok := counted(l); ok {
 		return neutral
 	}
-	// Words of work that goes on.
-	for _, w := range [...]string{"continuing", "carrying on", "going on", "resum", "retry", "trying again", "again in", "turn ",
-		"waiting", "processing", "ready", "listening", "connected", "received", "using ", "loaded", "fallback", "falling back",
-		"skipp", "recovered", "still ", "phase=", "slot acquired", "queued", "heartbeat", "step ", "preparing", "starting", "started",
-		"running", "polling", "sleeping", "sending", "next ", "stage ", " done", "completed"} {
+	for _, w := range works {
 		if strings.Contains(l, w) {
 			return working
 		}
@@ -206,6 +202,19 @@ func active(line string) bearing {
 	}
 	return neutral
 }
+
+var (
+	// downs are words of an end. They come first: "INFO worker exiting" is an entry of a level at which no process dies, and
+	// one dies all the same.
+	downs = []string{"exit", "shut", "stop", "terminat", "fail", "died", "dead", "abort", "crash", "giving up",
+		"gave up", "clos", "clean", "bye", "finish", "ended", "unclean", "fatal", "critical", "leaked", "reason:", "kill",
+		"sentry", "restart", "downstream tasks", ".service", "container", "waiting up to", "press ctrl", "uncaught", "unhandled", "not expected", "consumed ", "error"}
+	// works are words of work that goes on.
+	works = []string{"continuing", "carrying on", "going on", "resum", "retry", "trying again", "again in", "turn ",
+		"waiting", "processing", "ready", "listening", "connected", "received", "using ", "loaded", "fallback", "falling back",
+		"skipp", "recovered", "still ", "phase=", "slot acquired", "queued", "heartbeat", "step ", "preparing", "starting", "started",
+		"running", "polling", "sleeping", "sending", "next ", "stage ", " done", "completed"}
+)
 
 // leveled reports a log line of a level at which no process dies.
 func leveled(line string) bool {
@@ -225,6 +234,7 @@ func (c *Classifier) terminal(in Input, t *course, s *scope, survived bool) Verd
 	v := Verdict{Disposition: Unknown, Family: NoFamily, Reason: NoUpdateSignature}
 	seen, at := 0, 0
 	last, dress := "", ""
+	ear := lineEar{filter: c.ears.lines}
 	// Keepers add lines of their own behind the run's last one, so lines that only say that something ended are passed
 	// over. A line of ordinary work ends the search: what stands before it was not the end.
 	for i := len(log.Lines) - 1; i >= 0 && seen < statementWindow; i-- {
@@ -233,7 +243,8 @@ func (c *Classifier) terminal(in Input, t *course, s *scope, survived bool) Verd
 			continue
 		}
 		seen++
-		if r := terminalReason(l); r != "" {
+		said := ear.hear(l)
+		if r := said.terminalReason(l); r != "" {
 			v.Disposition, v.Reason = Never, r
 			t.settle(ByStatement, i, i+1)
 			return v
@@ -244,7 +255,7 @@ func (c *Classifier) terminal(in Input, t *course, s *scope, survived bool) Verd
 				dress = log.Dress()
 			}
 		}
-		if seen > 1 && !goingDown(l) {
+		if seen > 1 && said.active(l) != neutral {
 			break
 		}
 	}
@@ -278,11 +289,6 @@ func crashSignal(e Exit) bool {
 		return e.Signal == ""
 	}
 	return false
-}
-
-// goingDown reports a line that says that something ends, and no more.
-func goingDown(line string) bool {
-	return active(line) == neutral
 }
 
 // misuses are how programs refuse their arguments.

@@ -58,6 +58,9 @@ func enveloped(lines []string) bool {
 
 // record reads a JSON record and returns the text it carries. whole is false where the record is a part of a line.
 func record(l string) (text string, ok, whole bool) {
+	if r := flat(l); r.whole {
+		return r.text()
+	}
 	var m map[string]any
 	// A record that is cut, or that only looks like one, stays what it is.
 	if json.Unmarshal([]byte(l), &m) != nil {
@@ -67,15 +70,15 @@ func record(l string) (text string, ok, whole bool) {
 		return strings.TrimSuffix(s, "\n"), true, strings.HasSuffix(s, "\n")
 	}
 	var b strings.Builder
-	message := first(m, "message", "msg", "MESSAGE", "event", "evt", "text", "textPayload", "body", "short_message", "line")
-	level := first(m, "level", "lvl", "severity", "levelname", "log.level", "loglevel")
+	message := first(m, messages[:]...)
+	level := first(m, levels[:]...)
 	if p, has := m["jsonPayload"].(map[string]any); has && message == "" {
 		message = first(p, "message", "msg", "event")
 	}
 	// The message says what was reported and the stack why. Both are wanted, in the order in which a plain log would
 	// print them.
 	stack := stackOf(m, 0)
-	if message == "" && stack == "" && !hasAny(m, "message", "msg", "MESSAGE", "textPayload") {
+	if message == "" && stack == "" && !hasAny(m, spoken[:]...) {
 		return "", false, false
 	}
 	// The level tells a failure that is reported from one that kills. A record that holds one line of many has none worth
@@ -91,6 +94,14 @@ func record(l string) (text string, ok, whole bool) {
 	}
 	return b.String(), true, true
 }
+
+// The fields that hold the message and the level, the likeliest first, and those that make a record one of a log even where
+// they are empty.
+var (
+	messages = [...]string{"message", "msg", "MESSAGE", "event", "evt", "text", "textPayload", "body", "short_message", "line"}
+	levels   = [...]string{"level", "lvl", "severity", "levelname", "log.level", "loglevel"}
+	spoken   = [...]string{"message", "msg", "MESSAGE", "textPayload"}
+)
 
 // first is the first string among the named fields.
 func first(m map[string]any, names ...string) string {
