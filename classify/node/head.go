@@ -26,11 +26,10 @@ func headOf(l string) (head, bool) {
 				return h, true
 			}
 		}
-		next := strings.IndexAny(l[end:], " [(")
-		if next < 0 {
-			break
+		for end < len(l) && l[end] != ' ' && l[end] != '[' && l[end] != '(' {
+			end++
 		}
-		at = end + next + 1
+		at = end + 1
 	}
 	return head{}, false
 }
@@ -78,9 +77,12 @@ func errorType(w string, first bool) bool {
 	if base == "" {
 		return false
 	}
-	for _, end := range [...]string{"Error", "Exception", "Rejection", "ResolveMessage"} {
-		if strings.HasSuffix(base, end) {
-			return true
+	switch base[len(base)-1] {
+	case 'r', 'n', 'e':
+		for _, end := range [...]string{"Error", "Exception", "Rejection", "ResolveMessage"} {
+			if strings.HasSuffix(base, end) {
+				return true
+			}
 		}
 	}
 	return first && (base == "error" || len(base) > 3 && base[0] >= 'A' && base[0] <= 'Z' && strings.ToUpper(base) != base)

@@ -8,13 +8,13 @@ import (
 // stripANSI removes terminal control sequences, also where a syslog daemon has written the escape as "#033" or a pager
 // as "^[".
 func stripANSI(l string) string {
-	if strings.Contains(l, "#033[") {
+	if strings.IndexByte(l, '#') >= 0 && strings.Contains(l, "#033[") {
 		l = strings.ReplaceAll(l, "#033[", "\x1b[")
 	}
-	if strings.Contains(l, "^[[") {
+	if strings.IndexByte(l, '^') >= 0 && strings.Contains(l, "^[[") {
 		l = strings.ReplaceAll(l, "^[[", "\x1b[")
 	}
-	// The usual line has no escape and costs one search.
+	// The usual line has no escape and costs three searches for a byte.
 	at := strings.IndexByte(l, 0x1b)
 	if at < 0 {
 		return l

@@ -38,7 +38,7 @@ func Read(tail []byte, limit int) *Log {
 		lines, log.Cut = lines[len(lines)-maxLines:], true
 	}
 	for i, l := range lines {
-		if lines[i] = stripANSI(l); !strings.Contains(l, "#012") {
+		if lines[i] = stripANSI(l); !feeds(l) {
 			lines[i] = lastReturn(lines[i])
 		}
 	}

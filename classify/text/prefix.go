@@ -60,20 +60,18 @@ func (log *Log) undress(lines, sources *[]string) bool {
 		return false
 	}
 	for i, match := range layers {
-		if i == composeLayer && margin(*lines) {
-			continue
-		}
+		// The first line may be cut and a few lines may come from elsewhere, the rest must agree. The vote ends where the
+		// lines that are left cannot turn it any more.
 		hits := 0
-		if i >= stampLayer && i != composeLayer && partly(sample, match) {
-			continue
-		}
-		for _, l := range sample {
+		for k, l := range sample {
 			if n, _ := match(l); n > 0 || i == levelLayer && anyLevel(l) {
 				hits++
+			} else if most := hits + len(sample) - k - 1; !enough(most, full) {
+				hits = 0
+				break
 			}
 		}
-		// The first line may be cut and a few lines may come from elsewhere, the rest must agree.
-		if hits == 0 || hits*10 < full*7 && (full > 3 || hits < full-1) {
+		if !enough(hits, full) || i == composeLayer && margin(*lines) || i >= stampLayer && i != composeLayer && partly(sample, match) {
 			continue
 		}
 		// Lines that do not match are kept as they are. They are few, and some are the collector's own.
@@ -102,6 +100,11 @@ func (log *Log) undress(lines, sources *[]string) bool {
 	prefix := common(*lines)
 	log.shared += prefix
 	return prefix != ""
+}
+
+// enough reports that of the lines that are not blank so many have a prefix that it is dress.
+func enough(hits, full int) bool {
+	return hits > 0 && (hits*10 >= full*7 || full <= 3 && hits >= full-1)
 }
 
 // criPrefix is the line of a container runtime: time, stream, full or partial.

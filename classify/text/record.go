@@ -16,23 +16,34 @@ func unwrap(lines, sources []string) ([]string, []string) {
 	open := false // the last line of out came from a container record without a line feed
 	for i, l := range lines {
 		t := strings.TrimSpace(l)
-		parts, joins, opens := []string{l}, false, false
+		var parts []string
+		joins, opens := false, false
 		switch {
 		case strings.HasPrefix(t, "{\"") && strings.HasSuffix(t, "}"):
+			if r := flat(t); r.whole && !r.hasLog {
+				if text, ok, _ := r.text(); ok {
+					l = lastReturn(stripANSI(text))
+				}
+				break
+			}
 			if text, ok, whole := record(t); ok {
 				parts, joins, opens = strings.Split(text, "\n"), open, !whole
 				for k, s := range parts {
 					parts[k] = lastReturn(stripANSI(s))
 				}
 			}
-		case strings.Contains(l, "#012"):
+		case feeds(l):
 			n, _ := syslogPrefix(l)
 			parts = strings.Split(l[n:], "#012")
 			for k := range parts { // every line looks as if it had been sent alone
 				parts[k] = l[:n] + lastReturn(strings.TrimSuffix(parts[k], "#015"))
 			}
-		case strings.Contains(l, `\n  File \"`) && keyValue(t):
+		case escapedFrame(l) && keyValue(t):
 			parts = escaped(l)
+		}
+		if parts == nil {
+			out, src, open = append(out, l), append(src, sources[i]), false
+			continue
 		}
 		if joins && len(out) > 0 {
 			out[len(out)-1] += parts[0]
@@ -49,11 +60,19 @@ func unwrap(lines, sources []string) ([]string, []string) {
 // enveloped is the cheap test whether any line is worth opening.
 func enveloped(lines []string) bool {
 	for _, l := range lines {
-		if strings.HasPrefix(strings.TrimLeft(l, " "), "{\"") || strings.Contains(l, "#012") || strings.Contains(l, `\n  File \"`) {
+		if strings.HasPrefix(strings.TrimLeft(l, " "), "{\"") || feeds(l) || escapedFrame(l) {
 			return true
 		}
 	}
 	return false
+}
+
+// feeds reports line feeds as a syslog daemon writes them. The byte that they begin with is rare, and looked for first.
+func feeds(l string) bool { return strings.IndexByte(l, '#') >= 0 && strings.Contains(l, "#012") }
+
+// escapedFrame reports a frame of Python's behind a line feed that is escaped.
+func escapedFrame(l string) bool {
+	return strings.IndexByte(l, '\\') >= 0 && strings.Contains(l, `\n  File \"`)
 }
 
 // record reads a JSON record and returns the text it carries. whole is false where the record is a part of a line.
