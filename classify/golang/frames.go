@@ -1,6 +1,10 @@
 package golang
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
 
 // Call is one frame of a goroutine in a crash report, as parts of the text that was read: nothing is copied, and the parts
 // live as long as that text.
@@ -31,49 +35,57 @@ func NewReport(log []byte) Report { return Report{rest: log} }
 // the end. The place that created a goroutine is no frame.
 func (r *Report) Read(buf []Call) []Call {
 	n := 0
+	rest, id, inside := r.rest, r.id, r.inside
+frames:
 	for {
 		// Frames stand behind the line of their goroutine up to a blank one. What comes before is searched, not read.
-		if !r.inside {
-			at := header(r.rest)
+		if !inside {
+			at := header(rest)
 			if at < 0 {
-				r.rest = nil
-				return buf[:n]
+				rest = nil
+				break
 			}
-			r.id = number(r.rest[at+len(goroutine):])
-			r.rest, r.inside = behind(r.rest[at:]), true
+			id = number(rest[at+len(goroutine):])
+			rest, inside = behind(rest[at:]), true
 		}
-		for len(r.rest) > 0 && r.rest[0] != '\n' && r.rest[0] != '\r' {
-			end := bytes.IndexByte(r.rest, '\n')
+		for len(rest) > 0 && rest[0] != '\n' && rest[0] != '\r' {
+			end := bytes.IndexByte(rest, '\n')
 			if end < 0 {
-				r.rest = nil // cut off: a call without its place
-				return buf[:n]
+				rest = nil // cut off: a call without its place
+				break frames
 			}
-			call, place := r.rest[:end], r.rest[end+1:]
-			if call[len(call)-1] == '\r' {
-				call = call[:len(call)-1]
+			call, place := rest[:end], rest[end+1:]
+			if call[end-1] == '\r' {
+				call = call[:end-1]
 			}
 			if len(place) == 0 || place[0] != '\t' || len(call) == 0 || call[len(call)-1] != ')' {
-				r.rest = place
+				rest = place
 				continue
 			}
 			if n == len(buf) {
-				return buf
+				break frames
 			}
 			if end = bytes.IndexByte(place, '\n'); end < 0 {
 				end = len(place)
 			}
 			if c := &buf[n]; c.read(call, place[1:end]) {
-				c.Goroutine = r.id
+				c.Goroutine = id
 				n++
 			}
-			r.rest = place[min(end+1, len(place)):]
+			rest = place[min(end+1, len(place)):]
 		}
-		r.inside = false
+		inside = false
 	}
+	r.rest, r.id, r.inside = rest, id, inside
+	return buf[:n]
 }
 
 // header is where the next goroutine begins at the start of a line, -1 for nowhere.
 func header(log []byte) int {
+	// Behind the blank line of one stands the next.
+	if len(log) > len(goroutine) && log[0] == '\n' && log[1] == 'g' && bytes.HasPrefix(log[1:], goroutine) {
+		return 1
+	}
 	for from := 0; ; {
 		at := bytes.Index(log[from:], goroutine)
 		if at < 0 {
@@ -106,12 +118,25 @@ func (c *Call) read(call, place []byte) bool {
 		return false
 	}
 	// Arguments hold no brackets: structures among them are written in braces.
-	n := len(call) - 1
-	for n > 0 && call[n] != '(' {
-		n--
-	}
+	n := max(lastOpen(call), 0)
 	c.Function, c.File, c.Line = call[:n], place[:at], number(place[at+1:])
 	return true
+}
+
+// lastOpen is where the last opening bracket stands, -1 for nowhere. It goes back eight bytes at a time.
+func lastOpen(b []byte) int {
+	const ones, low = 0x0101010101010101, 0x7f7f7f7f7f7f7f7f
+	at := len(b)
+	for ; at >= 8; at -= 8 {
+		// A byte of x is 0 where the bracket is, and then the high bit of that byte in hit is set, and no other.
+		x := binary.LittleEndian.Uint64(b[at-8:at]) ^ '('*ones
+		if hit := ^((x&low + low) | x | low); hit != 0 {
+			return at - 1 - bits.LeadingZeros64(hit)/8
+		}
+	}
+	for at--; at >= 0 && b[at] != '('; at-- {
+	}
+	return at
 }
 
 // number is the number at the beginning of b.

@@ -59,6 +59,20 @@ func TestReportInPortions(t *testing.T) {
 	}
 }
 
+// TestBracket: the last bracket is found wherever it stands in a call of any length.
+func TestBracket(t *testing.T) {
+	t.Parallel()
+	for n := 1; n < 40; n++ {
+		for at := range n {
+			call := strings.Repeat("\xa8", at) + "(" + strings.Repeat(")", n-at)
+			got := read([]byte("goroutine 1 [running]:\n"+call+"\n\tx.go:1\n"), 1)
+			if want := "1 " + call[:at] + " x.go:1"; len(got) != 1 || got[0] != want {
+				t.Fatalf("%q: %q, want %q", call, got, want)
+			}
+		}
+	}
+}
+
 func FuzzReport(f *testing.F) {
 	f.Add([]byte(report), 3)
 	f.Add([]byte("goroutine \n\t\n(\n\t:\n)\n\t:"), 1)
