@@ -29,6 +29,11 @@ func (j *judge) single(f *Failure, outer bool) Verdict {
 	if f.Cut {
 		return j.cut(v, f, at)
 	}
+	if f.Kind == KindFile && f.Code == "2" && j.missesUnit(f.File) {
+		unit := *f
+		unit.Kind, unit.Code, unit.Loading = KindMissingModule, "", true
+		f = &unit
+	}
 	switch f.Kind {
 	case KindMissingModule, KindMissingName:
 		return j.missing(v, f, &st, at)
@@ -525,6 +530,16 @@ func (j *judge) unreadable(v Verdict, f *Failure, st *stack, at seat) Verdict {
 		}
 	}
 	return j.worded(v, f, st, at)
+}
+
+// missesUnit reports that a file which is not there would be a unit of a root, by its path inside of the root.
+func (j *judge) missesUnit(file string) bool {
+	if j.tells == nil || file == "" {
+		return false
+	}
+	p := cleanPath(file)
+	d, ok := j.claim(p)
+	return ok && d.root >= 0 && j.tells.Unit(p[len(d.path):])
 }
 
 // worded judges by what the message says.

@@ -21,6 +21,8 @@ type scope struct {
 	dirs   []dir
 	module func(path string) string
 	place  func(path string, inside int) (unit, pkg string) // nil where units have names of their own
+	// tells is set where paths inside of a root tell units from data, see [UnitTeller].
+	tells UnitTeller
 	// pack is set where units are named by their paths, see [PathUnits].
 	pack func(path string) string
 }
@@ -53,7 +55,7 @@ func newScope(in Input, rt Runtime) *scope {
 
 // read makes the scope name files as a runtime does. Without one no file has a name.
 func (s *scope) read(rt Runtime) {
-	s.module, s.place, s.pack = func(string) string { return "" }, nil, nil
+	s.module, s.place, s.pack, s.tells = func(string) string { return "" }, nil, nil, nil
 	if rt == nil {
 		return
 	}
@@ -64,6 +66,7 @@ func (s *scope) read(rt Runtime) {
 	if p, ok := rt.(PathUnits); ok {
 		s.pack = p.Package
 	}
+	s.tells, _ = rt.(UnitTeller)
 }
 
 // cleanPath gives a path forward slashes, no trailing and no double ones, and resolves "." and "..". Windows paths

@@ -33,6 +33,13 @@ type PathUnits interface {
 	Package(path string) string
 }
 
+// UnitTeller is what a [Runtime] may implement besides, where only the name of a file that is missing tells whether it is a
+// unit or data. Parse does not know where roots lie, and a root below /var or /data is no folder of data.
+type UnitTeller interface {
+	// Unit reports whether a missing file of a root is a unit, given its path behind the root's folder, with the leading slash.
+	Unit(path string) bool
+}
+
 // Hinter is what a [Runtime] may implement besides, to make clean logs cheap.
 type Hinter interface {
 	// Hint reports whether Parse could find a failure in a text, by a search for literals. Only a certain no is false. The

@@ -22,9 +22,10 @@ type Runtime struct{}
 func New() Runtime { return Runtime{} }
 
 var (
-	_ classify.Runtime   = Runtime{}
-	_ classify.PathUnits = Runtime{}
-	_ classify.Hinter    = Runtime{}
+	_ classify.Runtime    = Runtime{}
+	_ classify.PathUnits  = Runtime{}
+	_ classify.UnitTeller = Runtime{}
+	_ classify.Hinter     = Runtime{}
 )
 
 // Name is "shell".
@@ -43,6 +44,9 @@ func (Runtime) Package(path string) string {
 	}
 	return ""
 }
+
+// Unit implements [classify.UnitTeller]: a script by its ending, or a program by its folder.
+func (Runtime) Unit(path string) bool { return unit(path) }
 
 // Vocabulary implements [classify.Speaker]: what shells complain of, and the names they put in front.
 func (Runtime) Vocabulary() classify.Vocabulary {
