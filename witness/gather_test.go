@@ -378,6 +378,28 @@ func TestFilesOfAModule(t *testing.T) {
 	}
 }
 
+// paths is a runtime whose units are named by their paths.
+type paths struct{ words }
+
+func (paths) Files(module string) []string { return []string{strings.TrimPrefix(module, "/")} }
+
+// A unit that is named by its path is found there, on the stack or not.
+func TestFilesOfAPathUnit(t *testing.T) {
+	t.Parallel()
+	for _, frames := range [][]classify.Frame{nil, {{File: "/srv/acme/lib/wire.js", Module: "/srv/acme/lib/wire.js", Root: "acme"}}} {
+		var asked []string
+		p := &past{revs: []rev{{"a", coarse(0), map[string]string{"lib/wire.js": "Frame"}}, {"b", coarse(150), map[string]string{}}}}
+		p.commits = func(paths []string, _ []witness.Commit) { asked = paths }
+		q := request(p)
+		q.Modules["words"] = paths{}
+		q.Verdict.Module, q.Verdict.Symbol, q.Verdict.Frames = "/srv/acme/lib/wire.js", "", frames
+		f := gather(t, q)
+		if got := strings.Join(asked, " "); got != "lib/wire.js" {
+			t.Errorf("%d frames: files are %q\n%s", len(frames), got, dump(f))
+		}
+	}
+}
+
 func TestTheNewestUpdateIsTold(t *testing.T) {
 	t.Parallel()
 	row := func(id string, begun, closed float64) journal.Row {

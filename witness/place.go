@@ -115,6 +115,9 @@ func (q *Request) moduleFiles(r Root, m Modules, module string) []string {
 	}
 	candidates := m.Files(module)
 	bases := q.shownBases(r, m, module)
+	if _, ok := r.within(module); ok {
+		bases = []string{"/"} // the unit is named by its path, so no search path is in between
+	}
 	if len(bases) == 0 {
 		bases = r.usualBases(candidates)
 	}
@@ -166,7 +169,7 @@ func (q *Request) shownBases(r Root, m Modules, module string) []string {
 		}
 		for _, c := range m.Files(f.Module) {
 			base, ok := strings.CutSuffix(file, "/"+c)
-			if ok && !seen[base] {
+			if ok && base != "" && !seen[base] {
 				seen[base] = true
 				out = append(out, base)
 			}
