@@ -24,12 +24,19 @@ const (
 
 // ending is the part of a tail that holds its last lines, and not many more.
 func ending(tail []byte) []byte {
-	for n := endBytes / 4; n < endBytes && n < len(tail); n *= 2 {
-		if end := tail[len(tail)-n:]; bytes.Count(end, newline) > endLines {
-			return end
+	end := tail[max(0, len(tail)-endBytes):]
+	for n := endBytes / 4; n < len(end); n *= 2 {
+		last := end[len(end)-n:]
+		lines := bytes.Count(last, newline)
+		if lines <= endLines {
+			continue
 		}
+		for ; lines > endLines; lines-- {
+			last = last[bytes.IndexByte(last, '\n')+1:]
+		}
+		return last
 	}
-	return tail[max(0, len(tail)-endBytes):]
+	return end
 }
 
 // ears is what a classifier listens for before it reads a text.

@@ -342,20 +342,32 @@ func (p *parser) remember(links []link, f *classify.Failure) {
 	}
 }
 
+// thrown reports that a text begins with what names of throwables end in.
+func thrown(l string) bool {
+	switch l[0] {
+	case 'E':
+		return strings.HasPrefix(l, "Exception") || strings.HasPrefix(l, "Error")
+	case 'T':
+		return strings.HasPrefix(l, "Throwable")
+	case 'F':
+		return strings.HasPrefix(l, "Failure")
+	case 'D':
+		return strings.HasPrefix(l, "Death")
+	}
+	return false
+}
+
 // inline finds the exception in a line: at its beginning, or behind the words of a log entry. -1 for none.
 func inline(l string) int {
 	l = l[:min(len(l), maxHead)]
 	for from := 0; from < len(l); {
-		at := -1
-		for _, suffix := range [...]string{"Exception", "Error", "Throwable", "Failure", "Death"} {
-			if s := strings.Index(l[from:], suffix); s >= 0 && (at < 0 || s < at) {
-				at = s
-			}
+		at := from
+		for at < len(l) && !thrown(l[at:]) {
+			at++
 		}
-		if at < 0 {
+		if at == len(l) {
 			return -1
 		}
-		at += from
 		end := at
 		for end < len(l) && (letter(l[end]) || l[end] == '$' || l[end] == '_') {
 			end++

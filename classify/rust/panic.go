@@ -17,8 +17,11 @@ func panicAt(lines []string, i int) *classify.Failure {
 		return nil
 	}
 	at := strings.Index(l, "thread '")
+	if at < 0 {
+		return nil
+	}
 	_, rest, ok := strings.Cut(l, " panicked at ")
-	if at < 0 || !ok {
+	if !ok {
 		return nil
 	}
 	f := &classify.Failure{First: i, Type: "panic"}

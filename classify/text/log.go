@@ -37,7 +37,12 @@ func Read(tail []byte, limit int) *Log {
 	if len(lines) > maxLines {
 		lines, log.Cut = lines[len(lines)-maxLines:], true
 	}
+	// One search of all for each byte that such a line would hold is quicker than a look at every line.
+	dirty := strings.IndexByte(raw, 0x1b) >= 0 || strings.IndexByte(raw, '\r') >= 0 || strings.IndexByte(raw, '#') >= 0 || strings.IndexByte(raw, '^') >= 0
 	for i, l := range lines {
+		if !dirty {
+			break
+		}
 		if lines[i] = stripANSI(l); !feeds(l) {
 			lines[i] = lastReturn(lines[i])
 		}
@@ -80,6 +85,9 @@ func (log *Log) Dress() string { return log.shared }
 
 // lastReturn drops the carriage return of a line end, and what a terminal would have overwritten before the last one.
 func lastReturn(l string) string {
+	if strings.IndexByte(l, '\r') < 0 {
+		return l
+	}
 	l = strings.TrimRight(l, "\r")
 	if i := strings.LastIndexByte(l, '\r'); i >= 0 {
 		return l[i+1:]
