@@ -36,6 +36,7 @@ var flatRecords = []string{
 	`{"level":"info","msg":"turn finished","turn":1,"cost":-0.25}`, `{"log":"a"}`, `{"log":""}`, `{"log":1,"msg":"x"}`, `{"log":"a","log":null,"msg":"b"}`, `{"msg":"","level":"warn"}`,
 	`{ "ts" : 1.5 , "message" : "Traceback (most recent call last):" , "severity":"ERROR" }`, `{"a":1}`, `{"a":true,"b":null,"event":"KeyError: x","lvl":"debug"}`, `{"msg":"x","msg":"y"}`,
 	`{"msg":5,"text":"x","level":"Error"}`, `{"a":01}`, `{"a":1.}`, `{"a":-}`, `{"a":truex}`, `{"a":1}}`, `{"a":1,}`, `{}`, `{"a"}`, `{"error":"x","exc":"y"}`, `{"message":"a b: c","loglevel":"fatal","log.level":""}`,
+	"{\"msg\":\"a\xffb\"}", "{\"msg\":\"\u00e9\"}",
 }
 
 // TestFlatRecords: records that are read without decoding give the same text as if they were decoded.

@@ -1,0 +1,66 @@
+package classify
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// TestFilterFindsWhatIsThere: a filter finds exactly the words that a plain search finds, wherever they lie between the places
+// that it looks at, at both ends of a text, whatever bytes stand around them, and in either case where case does not count.
+func TestFilterFindsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 5))
+	const letters = "aabcdeEoOrR 0:`\n\xc3"
+	some := func(n int) string {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = letters[r.IntN(len(letters))]
+		}
+		return string(b)
+	}
+	seen := newUsage(usual)
+	hits := 0
+	for range 300 {
+		words := make([]wordOf, 1+r.IntN(20))
+		for i := range words {
+			words[i] = wordOf{text: some(grain + r.IntN(8)), folded: r.IntN(2) == 0, owner: i}
+			if words[i].folded {
+				words[i].text = strings.ToLower(words[i].text)
+			}
+		}
+		f := newFilter(words, seen)
+		for range 40 {
+			text := some(r.IntN(90))
+			if w := words[r.IntN(len(words))]; r.IntN(4) > 0 {
+				at := r.IntN(len(text) + 1)
+				put := w.text
+				if w.folded && r.IntN(2) == 0 {
+					put = string(bytes.ToUpper([]byte(put)))
+				}
+				text = text[:at] + put + text[at:]
+			}
+			s := search{filter: f, text: []byte(text)}
+			s.run()
+			for _, w := range words {
+				// What begins with a line feed begins the text too.
+				want, in := false, "\n"+text
+				if w.text[0] != '\n' {
+					in = text
+				}
+				for i := range len(in) {
+					want = want || holds([]byte(in[i:]), w.text, w.folded)
+				}
+				if got := s.found&(1<<w.owner) != 0; got != want {
+					t.Fatalf("%q in %q (either case: %t): %t, want %t", w.text, text, w.folded, got, want)
+				} else if got {
+					hits++
+				}
+			}
+		}
+	}
+	if hits < 5000 {
+		t.Errorf("%d words found, want more", hits)
+	}
+}
