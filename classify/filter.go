@@ -3,6 +3,7 @@ package classify
 import (
 	"bytes"
 	"encoding/binary"
+	"math/bits"
 )
 
 // grain is how many bytes of a text are looked at together; no word is shorter.
@@ -22,7 +23,8 @@ type filter struct {
 	// sure is the same for whole grains, with a hash of its own. What passes both is nearly always a grain.
 	sure [1 << (sureBits - 6)]uint64
 	// slots find the grain at a place in a list of all, by a hash of it in lower case; 0 is free, else its number and 1.
-	slots  [1 << slotBits]uint16
+	// Their number is a power of two, at least twice that of the grains.
+	slots  []uint32
 	grains []grainOf
 	words  []wordOf
 	starts []startOf
@@ -31,8 +33,7 @@ type filter struct {
 const (
 	maybeBits = 19
 	sureBits  = 18
-	slotBits  = 13
-	factors   = 32
+	factors   = 32 // that are tried
 )
 
 // Of the outer bytes of a grain only the lower half is hashed, so that one which may be anything costs 16 bits and not 256.
@@ -49,7 +50,7 @@ type grainOf struct {
 	word int32
 	at   int32
 	// next is the number of another word with the same grain, and 1; 0 for none.
-	next uint16
+	next uint32
 }
 
 // grainKey is a grain as a number, its first byte the lowest, with a mark above for a byte that is anything and written as 0.
@@ -81,10 +82,10 @@ type startOf struct {
 // usual is what lines of a log are mostly made of. Grains are chosen so that their ends are rare in it.
 const usual = `2026-11-30T12:53:48.752Z INFO worker.step id=48 took=12ms queue=0 retries=0 DEBUG http.client GET /v1/sessions/1234/events?after=567 200 in 12ms [main] loaded module core.plan rev 3 in 45 us | agent-1 | tool call read_file ok, 4567 bytes {"ts":"2026-01-01T10:11:12.130Z","level":"info","msg":"turn finished","turn":12,"tokens":900} checkpoint written, event started and stopped with the session at line for the connection to host from that this is not one of its other requests received response status sent message data user name time value size error `
 
-// newFilter makes a filter of words. Folded words are found in either case of their letters. It does not keep the list. seen is the usage of
-// usual text.
+// newFilter makes a filter of words. Folded words are found in either case of their letters. It does not keep the list. seen
+// is the usage of usual text.
 func newFilter(words []wordOf, seen *usage) *filter {
-	f := &filter{}
+	f := &filter{slots: make([]uint32, 1<<bits.Len(uint(2*stride*len(words))))}
 	var marks []uint32
 	for _, w := range words {
 		if len(w.text) < grain {
@@ -133,8 +134,8 @@ func (f *filter) learn(word, at int, marks *[]uint32) {
 	}
 	key := grainKey(number(string(lowered(w.text[from:to])))) | open
 	f.grains = append(f.grains, grainOf{key: key, word: int32(word), at: int32(at)})
-	n := uint16(len(f.grains))
-	for at := slotOf(key); ; at = (at + 1) % uint32(len(f.slots)) {
+	n := uint32(len(f.grains))
+	for at := f.slotOf(key); ; at = (at + 1) % uint32(len(f.slots)) {
 		switch taken := f.slots[at]; {
 		case taken == 0:
 		case f.grains[taken-1].key == key:
@@ -189,8 +190,8 @@ func sureHash(g uint32) uint32 { return g * 2246822519 >> (32 - sureBits) }
 func grainAt(b []byte, at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
 
 // slotOf is where the search for a grain begins.
-func slotOf(k grainKey) uint32 {
-	return (uint32(k) ^ uint32(k>>32)<<13) * 2246822519 >> (32 - slotBits)
+func (f *filter) slotOf(k grainKey) uint32 {
+	return (uint32(k) ^ uint32(k>>32)<<13) * 2246822519 >> 8 & uint32(len(f.slots)-1)
 }
 
 // usage tells how often pairs of bytes and whole grains occur in a text, in lower case.
@@ -344,7 +345,7 @@ func lowerGrain(g uint32) uint32 {
 
 // among compares the words of one grain.
 func (s *search) among(i int, key grainKey) {
-	for at := slotOf(key); ; at = (at + 1) % uint32(len(s.slots)) {
+	for at := s.slotOf(key); ; at = (at + 1) & uint32(len(s.slots)-1) {
 		n := s.slots[at]
 		if n == 0 {
 			return

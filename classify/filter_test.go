@@ -2,10 +2,31 @@ package classify
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
 )
+
+// TestFilterOfManyWords: a filter of more words than all runtimes have finds every one of them.
+func TestFilterOfManyWords(t *testing.T) {
+	t.Parallel()
+	words := make([]wordOf, 30000)
+	for i := range words {
+		words[i] = wordOf{text: fmt.Sprintf("w%04d", i), owner: i % 50}
+	}
+	f := newFilter(words, newUsage(usual))
+	for i := range words {
+		s := search{filter: f, text: []byte("a line with " + words[i].text)}
+		if s.run(); s.found != 1<<words[i].owner && i < 10000 {
+			t.Fatalf("%s: owners %b are found, want %d", words[i].text, s.found, words[i].owner)
+		}
+	}
+	s := search{filter: newFilter(nil, newUsage(usual)), text: []byte("a line")}
+	if s.run(); s.found != 0 {
+		t.Errorf("no words, and %b are found", s.found)
+	}
+}
 
 // TestFilterFindsWhatIsThere: a filter finds exactly the words that a plain search finds, wherever they lie between the places
 // that it looks at, at both ends of a text, whatever bytes stand around them, and in either case where case does not count.
