@@ -22,7 +22,12 @@ func TestLinesAreHeard(t *testing.T) {
 	}
 	ear := lineEar{filter: newFilter(lineWords(), newUsage(usual))}
 	lines, ends := 0, 0
+	seen := map[string]bool{}
 	check := func(l string) {
+		if seen[l] {
+			return
+		}
+		seen[l] = true
 		lines++
 		h := ear.hear(l)
 		if got, want := h.terminalReason(l), terminalReason(l); got != want {

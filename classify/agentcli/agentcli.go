@@ -153,8 +153,8 @@ func (Runtime) Parse(log *text.Log) *classify.Failure {
 			continue
 		}
 		seen++
-		if r, ok := Read(l); ok {
-			return &classify.Failure{Listed: r.Reason, Message: l, First: i, Line: i, Last: max(i, end)}
+		if r, _, _ := reasonOf(strings.ToLower(l[:min(len(l), maxLine)])); r != "" {
+			return &classify.Failure{Listed: r, Message: l, First: i, Line: i, Last: max(i, end)}
 		}
 		switch tone([]byte(strings.ToLower(l))) {
 		case farewell:

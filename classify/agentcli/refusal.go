@@ -3,21 +3,15 @@ package agentcli
 import (
 	"bytes"
 	"strings"
-	"time"
 
 	"github.com/mulligan-dev/mulligan/classify"
 )
 
-// Refusal is what one line says about why a run could not go on.
+// Refusal is what one line says about why a run could not go on: the reason, and the evidence for it as a verdict carries it.
 type Refusal struct {
 	// Reason is the entry of the never list.
 	Reason classify.Reason
-	// Status is the HTTP status that the line prints, 0 for none.
-	Status int
-	// Code is the provider's own word for it ("overloaded_error"), empty for none.
-	Code string
-	// RetryAfter is how long the provider asks to wait, 0 where the line does not say.
-	RetryAfter time.Duration
+	classify.Refusal
 }
 
 // codes are words that providers give to refusals in their answers, by what they begin or end with.
@@ -68,38 +62,52 @@ const maxLine = 4096
 // Read tells what a line says about a refusal, a cancellation or an ended command; false for any other line.
 func Read(line string) (Refusal, bool) {
 	line = line[:min(len(line), maxLine)]
-	l := strings.ToLower(line)
-	var r Refusal
-	if !strings.Contains(l, "probe") { // a keeper that asks a service whether it lives is told a status too
-		r.Status = status([]byte(l))
+	reason, status, code := reasonOf(strings.ToLower(line))
+	if reason == "" {
+		return Refusal{}, false
 	}
-	r.Code = code(l)
-	r.RetryAfter = wait(l)
+	r := Refusal{reason, classify.ReadRefusal(line)}
+	// What gave the reason is the better evidence.
+	if status != 0 {
+		r.Status = status
+	}
+	if code != "" {
+		r.Code = code
+	}
+	return r, true
+}
+
+// reasonOf reads a line in lower case: the reason, empty for none, with the status and the provider's word that it rests on.
+func reasonOf(l string) (reason classify.Reason, answer int, word string) {
+	if !strings.Contains(l, "probe") { // a keeper that asks a service whether it lives is told a status too
+		answer = status([]byte(l))
+	}
+	word = code(l)
 	// The provider's own word is finer than the status: a quota may come with 403, an overload with 200.
-	if r.Code != "" {
+	if word != "" {
 		for _, c := range codes {
-			if strings.Contains(r.Code, c.word) {
-				r.Reason = c.reason
+			if strings.Contains(word, c.word) {
+				reason = c.reason
 				break
 			}
 		}
-		if r.Reason == classify.ProviderError && r.Status == 429 && !strings.Contains(r.Code, "overloaded") {
-			r.Reason = classify.RateLimit
+		if reason == classify.ProviderError && answer == 429 && !strings.Contains(word, "overloaded") {
+			reason = classify.RateLimit
 		}
 	}
-	if r.Reason == "" {
-		r.Reason = byStatus(r.Status)
+	if reason == "" {
+		reason = byStatus(answer)
 	}
-	if r.Reason == "" {
-		r.Reason = sandbox(l)
+	if reason == "" {
+		reason = sandbox(l)
 	}
-	if r.Reason == "" {
-		r.Reason = person(l)
+	if reason == "" {
+		reason = person(l)
 	}
-	if r.Reason == "" {
-		r.Reason = network(l)
+	if reason == "" {
+		reason = network(l)
 	}
-	return r, r.Reason != ""
+	return reason, answer, word
 }
 
 // byStatus is what a status of a provider's answer means.
@@ -172,36 +180,6 @@ func code(l string) string {
 		}
 	}
 	return ""
-}
-
-// wait reads "retry-after: 33", "retry after 33s", "try again in 2m".
-func wait(l string) time.Duration {
-	for _, w := range [...]string{"retry-after", "retry_after", "retry after", "retrying in", "try again in", "retry in"} {
-		at := strings.Index(l, w)
-		if at < 0 {
-			continue
-		}
-		rest := strings.TrimLeft(l[at+len(w):], " :=\"'")
-		n := leading(rest)
-		if n == "" || len(n) > 6 {
-			continue
-		}
-		d := time.Duration(0)
-		for _, c := range n {
-			d = d*10 + time.Duration(c-'0')
-		}
-		unit := strings.TrimLeft(rest[len(n):], " ")
-		switch {
-		case strings.HasPrefix(unit, "ms"):
-			return d * time.Millisecond
-		case strings.HasPrefix(unit, "m"):
-			return d * time.Minute
-		case strings.HasPrefix(unit, "h"):
-			return d * time.Hour
-		}
-		return d * time.Second
-	}
-	return 0
 }
 
 // sandbox reads that a sandbox or a tool runner ended a command, or a tool failed.
