@@ -251,15 +251,6 @@ func trailing(b []byte) int {
 	return at
 }
 
-// leading are the digits at the beginning of s.
-func leading(s string) string {
-	end := 0
-	for end < len(s) && s[end] >= '0' && s[end] <= '9' {
-		end++
-	}
-	return s[:end]
-}
-
 func has(s string, words ...string) bool {
 	for _, w := range words {
 		if strings.Contains(s, w) {
