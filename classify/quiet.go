@@ -252,18 +252,38 @@ func (c *Classifier) quiet(in Input, tail []byte) bool {
 	// The last lines that are not blank.
 	end := tail[max(0, len(tail)-statementBytes):]
 	from, full, worded := len(end), 0, false
+	var last []byte
 	for from > 0 && full < statedLines {
 		at := bytes.LastIndexByte(end[:from-1], '\n') + 1
 		if l := bytes.TrimSpace(end[at:from]); len(l) > 0 {
+			// Something is left of a last line with words under any dress, but where it is the dress of the line before.
+			// Then no other line counts.
+			if full == 1 && worded && !begins(l, last) {
+				return true
+			}
 			full++
 			worded = worded || spoken(l)
 			if c.states(in, l) {
 				return false
 			}
+			last = l
 		}
 		from = at
 	}
 	return worded // else there may be nothing under the dress
+}
+
+// begins reports whether a line begins with another one, one digit being as good as another.
+func begins(l, with []byte) bool {
+	if len(l) < len(with) {
+		return false
+	}
+	for i, c := range with {
+		if l[i] != c && !(c >= '0' && c <= '9' && l[i] >= '0' && l[i] <= '9') {
+			return false
+		}
+	}
+	return true
 }
 
 // states reports a line that may be a statement of the product about its end, or be about a file of the user's.
