@@ -8,7 +8,7 @@ import (
 	"github.com/mulligan-dev/mulligan/witness"
 )
 
-// Block is the name of the block that configures the healer.
+// Block is the name of the block about the healer; SessionsBlock is that about sessions, NoticeBlock that about restarts.
 const Block = "agent_auto_restart"
 
 // DefaultProject is the project of runs that name none.
@@ -45,6 +45,8 @@ type Config struct {
 	Packs []string
 	// Notice is the block restart_notice.
 	Notice bootnotice.Config
+	// Sessions is the block about sessions.
+	Sessions Sessions
 }
 
 // Notifier chooses one adapter of package notify.
@@ -71,7 +73,7 @@ func Default() Config {
 	return Config{
 		Enabled: true, Quiescence: 30 * time.Second, MaxDefer: 30 * time.Minute, Resurface: 10 * time.Minute, Retention: 30 * day,
 		StormPerEpisode: 12, StormPer30m: 20, Project: DefaultProject,
-		Notifiers: []Notifier{{Kind: Terminal}}, Notice: noticeDefaults(),
+		Notifiers: []Notifier{{Kind: Terminal}}, Notice: noticeDefaults(), Sessions: DefaultSessions(),
 	}
 }
 

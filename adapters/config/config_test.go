@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/notify/bootnotice"
 	"github.com/mulligan-dev/mulligan/restart"
+	"github.com/mulligan-dev/mulligan/restart/resume"
 	"github.com/mulligan-dev/mulligan/witness"
 )
 
@@ -75,6 +77,9 @@ func TestDefaults(t *testing.T) {
 	want.File = "/etc/acme/acme.yaml"
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("an empty block is not the defaults (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(resume.Limits{Window: time.Hour, Attempts: 3, PerBoot: 50}, got.Sessions.Limits()); d != "" || !got.Sessions.AutoResume {
+		t.Errorf("limits of auto-resume (-want +got):\n%s", d)
 	}
 	set := restart.Settings{Quiescence: 30 * time.Second, MaxDefer: 30 * time.Minute, Resurface: 10 * time.Minute, Retention: 30 * 24 * time.Hour, StormPerEpisode: 12, StormPer30m: 20}
 	if d := cmp.Diff(set, got.Settings()); d != "" {
@@ -139,6 +144,7 @@ agent_auto_restart:
     - log
     - {kind: inbox, dir: inbox}
 restart_notice: {enabled: false, target: s1, mode: inject, grace_seconds: 0, wait_seconds: 3, ignored_prefixes: [], text: Back.}
+sessions: {dsn: link/s.log, driver: log, auto_resume: false, auto_resume_window: 90s, attempts: 2, per_boot: 7}
 `
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -160,6 +166,7 @@ restart_notice: {enabled: false, target: s1, mode: inject, grace_seconds: 0, wai
 		Packs:     []string{in("sig.yaml"), "/etc/acme/more.yaml"},
 		Notice: bootnotice.Config{Disabled: true, Target: "s1", Mode: bootnotice.Inject, Grace: -1, Wait: 3 * time.Second,
 			Ignore: []string{}, Text: "Back."},
+		Sessions: Sessions{Driver: DriverLog, DSN: in("real/s.log"), Window: 90 * time.Second, Attempts: 2, PerBoot: 7},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("config (-want +got):\n%s", d)
@@ -189,7 +196,7 @@ func TestDocumentedExample(t *testing.T) {
 	if len(p.problems) > 0 {
 		t.Fatal(p.err())
 	}
-	for _, key := range append(append(blockKeys(), noticeKeys()...), "name", "kind", "dirs", "modules", "bindings", "package", "runtime", "third_party") {
+	for _, key := range slices.Concat(blockKeys(), noticeKeys(), sessionKeys(), []string{"name", "kind", "dirs", "modules", "bindings", "package", "runtime", "third_party"}) {
 		if !strings.Contains(text.String(), key+":") {
 			t.Errorf("the example has no %s", key)
 		}
@@ -197,6 +204,7 @@ func TestDocumentedExample(t *testing.T) {
 	roots := c.Roots
 	want := Default()
 	want.Roots, want.Workspaces, want.ProbeCommand = roots, nil, []string{"perl", "-c"}
+	want.Sessions.DSN = c.Sessions.DSN
 	if d := cmp.Diff(want, c); d != "" || len(roots) != 2 || roots[1].Kind != KindPackage {
 		t.Errorf("the example does not show the defaults (-want +got):\n%s", d)
 	}

@@ -1,11 +1,11 @@
-// Package config reads the YAML blocks that configure Mulligan, agent_auto_restart and restart_notice, in a file of their
-// own or inside a host's. It is the adapter between a file that people edit and the plain values that the library takes:
-// [restart.Settings], a list of [witness.Root] and a [bootnotice.Config].
+// Package config reads the YAML blocks that configure Mulligan, agent_auto_restart, restart_notice and sessions, in a file of
+// their own or inside a host's. It is the adapter between a file that people edit and the plain values that the library
+// takes: [restart.Settings], a list of [witness.Root], a [bootnotice.Config] and the limits of auto-resume.
 //
 // Call [Load], which finds the file (an explicit one, $MULLIGAN_CONFIG, ./mulligan.yaml, else the defaults), or [Parse]
 // for text that is at hand already. [Default] is what counts without any file.
 //
-// It refuses unknown keys in its blocks, values of a wrong type and values out of range, and a file without agent_auto_restart:
+// It refuses unknown keys in its blocks, values of a wrong type and values out of range, and a file with none of the blocks:
 // nothing ever falls back to a default because it was written wrongly. Blocks of other names are their owner's, with
 // one exception: a top-level key that bears the name of one of ours and is missing in the block is taken for one that
 // slipped out of it.
@@ -47,6 +47,13 @@
 //	  wait_seconds: 15                # for sessions that resume lazily; 0: not at all
 //	  ignored_prefixes: [head-]       # sessions that an unplanned stop tells nothing
 //	  # text: Welcome back.           # in the place of the default text, word for word
+//	sessions:
+//	  driver: sqlite                  # sqlite, log or postgres
+//	  dsn: /srv/acme/sessions.db      # a file, or postgres://user@host/database; absent: in the state folder
+//	  auto_resume: true
+//	  auto_resume_window: 1h
+//	  attempts: 3
+//	  per_boot: 50
 //
 // What is promised: an absent key has its documented default and an explicit zero is kept apart from it
 // (quiescence_seconds: 0 means none); folders are absolute, relative ones counted from the file, with symlinks

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // FuzzParse holds any text to the package's promise: a config that is whole, or problems with words; never a panic, and
@@ -24,6 +25,7 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	f.Add([]byte("agent_auto_restart: {}"))
+	f.Add([]byte("sessions: {driver: postgres, dsn: 'postgres://a@b/c', auto_resume_window: 1h}"))
 	f.Add([]byte("a: &a {enabled: true}\nagent_auto_restart: *a"))
 	f.Add([]byte("agent_auto_restart: &x {roots: [*x]}"))
 	f.Add([]byte("? [a]\n: b\nagent_auto_restart: {roots: [{name: a, dirs: [d], modules: [m], kind: git}]}"))
@@ -43,6 +45,12 @@ func FuzzParse(f *testing.F) {
 		set := c.Settings()
 		if set.MaxDefer <= 0 || set.Resurface <= 0 || set.StormPerEpisode <= 0 || set.StormPer30m <= 0 || c.Project == "" {
 			t.Fatalf("settings that the healer would take for defaults: %+v", c)
+		}
+		if l := c.Sessions.Limits(); l.Window < time.Second || l.Attempts <= 0 || l.PerBoot <= 0 {
+			t.Fatalf("limits that auto-resume would take for defaults: %+v", c.Sessions)
+		}
+		if s := c.Sessions; s.Driver == DriverPostgres && !postgresURL(s.DSN) || s.Driver != DriverPostgres && s.DSN != "" && !filepath.IsAbs(s.DSN) {
+			t.Fatalf("driver %s has dsn %q", s.Driver, s.DSN)
 		}
 		names := map[string]bool{}
 		for _, r := range c.Roots {

@@ -56,25 +56,33 @@ func (p *parser) document(data []byte) Config {
 		p.problem(top.Line, "", "%s, want blocks by name, %s among them", describe(top), Block)
 		return c
 	}
-	var block *yaml.Node
+	var block, sessions, notice *yaml.Node
 	var others []pair
 	for _, kv := range p.pairs(top, "") {
 		switch kv.key {
 		case Block:
 			block = kv.value
 		case NoticeBlock:
-			p.notice(&c.Notice, kv.value)
+			notice = kv.value
+			p.notice(&c.Notice, notice)
+		case SessionsBlock:
+			sessions = kv.value
 		default:
 			others = append(others, kv)
 		}
 	}
-	if block == nil {
+	if block == nil && sessions == nil && notice == nil {
 		p.problem(0, "", "there is no block %s: write \"%s: {}\" for the defaults, or name another file", Block, Block)
-		p.slipped(others, nil)
-		return c
 	}
-	present := p.block(&c, block)
-	p.slipped(others, present)
+	var present, presentSessions map[string]bool
+	if block != nil {
+		present = p.block(&c, block)
+	}
+	if sessions != nil {
+		presentSessions = p.sessions(&c.Sessions, sessions)
+	}
+	p.slipped(others, Block, blockKeys(), present)
+	p.slipped(others, SessionsBlock, slippedSessionKeys(), presentSessions)
 	return c
 }
 
@@ -94,11 +102,11 @@ func (p *parser) syntax(err error) {
 	}
 }
 
-// slipped finds keys of ours beside the block.
-func (p *parser) slipped(others []pair, present map[string]bool) {
+// slipped finds keys of ours beside their block.
+func (p *parser) slipped(others []pair, block string, keys []string, present map[string]bool) {
 	for _, kv := range others {
-		if slices.Contains(blockKeys(), kv.key) && !present[kv.key] {
-			p.problem(kv.line, kv.key, "it stands beside the block: move it into %s; if it belongs to another program, set it in %s as well", Block, Block)
+		if slices.Contains(keys, kv.key) && !present[kv.key] {
+			p.problem(kv.line, kv.key, "it stands beside the block: move it into %s; if it belongs to another program, set it in %s as well", block, block)
 		}
 	}
 }
