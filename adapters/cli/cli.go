@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mulligan-dev/mulligan/ledger/session"
 )
 
 // name is the tree's own name where it is not mounted.
@@ -31,7 +33,7 @@ func New(env Env) *cobra.Command {
 	root.PersistentFlags().StringVar(&s.config, "config", "", "config `FILE` (default $MULLIGAN_CONFIG, else ./mulligan.yaml, else the defaults)")
 	root.PersistentFlags().BoolVarP(&s.verbose, "verbose", "v", false, "log what goes on to standard error")
 	for _, c := range []*cobra.Command{
-		newList(s), newShow(s), newScan(s), newRun(s), newResume(s), newRetry(s), newDismiss(s), newStop(s), newExec(s), newPhase(s), newSwap(s), newPrune(s), newClassify(s), newDoctor(s),
+		newList(s), newShow(s), newScan(s), newRun(s), newResume(s), newRetry(s), newDismiss(s), newStop(s), newExec(s), newPhase(s), newSwap(s), newPrune(s), newClassify(s), newDoctor(s), newSessions(s),
 	} {
 		root.AddCommand(c)
 	}
@@ -75,7 +77,11 @@ func tell(c *cobra.Command, env Env, err error) error {
 	fmt.Fprintf(env.Stderr, "%s: %s\n", c.CommandPath(), exit.Err)
 	if asJSON(c) {
 		// That standard output is closed is not worth a second error.
-		_ = printJSON(env.Stdout, map[string]any{"error": exit.Err.Error(), "code": exit.Code})
+		out := map[string]any{"error": exit.Err.Error(), "code": exit.Code}
+		if reason := session.CodeOf(exit.Err); reason != "" {
+			out["reason"] = reason
+		}
+		_ = printJSON(env.Stdout, out)
 	}
 	return exit
 }

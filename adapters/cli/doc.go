@@ -16,6 +16,9 @@
 //	1        a target ended in an error, or the command could not be carried out
 //	2        wrong arguments or config
 //	3        disabled or paused: nothing was decided
+//	4        sessions: the log refuses it, with a reason
+//	5        sessions resume: no host here can run a turn
+//	6        sessions: the store can only be read from here
 //	125-127  exec and swap: their own errors (126 not executable, 127 not found); else the exit code is the program's
 //
 // Failure shows as an [*ExitError], whose message was printed already and says what to do next.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/mulligan-dev/mulligan/adapters/config"
 	"github.com/mulligan-dev/mulligan/restart"
+	"github.com/mulligan-dev/mulligan/restart/sessions"
 )
 
 // Env is all that a command tree takes from outside its arguments. The zero Env is this process: its streams, its
@@ -30,6 +32,9 @@ type Env struct {
 	// Extend is called with the healer's config before it is used, to add what the host brings: sources, runtimes,
 	// notifiers, a launcher. Its sources also serve exec and swap. Nil changes nothing.
 	Extend func(*restart.Config) error
+	// RunTurn runs a turn of a session as the host does, to its end (Turn.End or Turn.Park), for `sessions resume`. One
+	// that it leaves open is ended as failed. Nil is a program that cannot run turns, which that command then says.
+	RunTurn func(ctx context.Context, t *sessions.Turn) error
 }
 
 func (e Env) withDefaults() Env {

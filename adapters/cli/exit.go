@@ -15,6 +15,13 @@ const (
 	CodeDisabled = 3 // disabled or paused: nothing was decided
 )
 
+// The exit codes that only the commands about sessions have.
+const (
+	CodeRefused  = 4 // the log refuses it; the JSON has its code as "reason"
+	CodeNoHost   = 5 // nothing here can run a turn: *NoHostError
+	CodeReadOnly = 6 // only the host writes this store: *ReadOnlyError
+)
+
 // ExitError is how every command of this package ends badly. Its message, if it has one, was printed when the command
 // returned: a caller only has to exit with Code.
 type ExitError struct {

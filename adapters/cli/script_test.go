@@ -22,8 +22,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
 
-// TestMain makes the test binary stand for two programs: the command line itself, and a host that mounts it under its
-// own root.
+// TestMain makes the test binary stand for several programs: the command line itself, a host that mounts it under its
+// own root, and hosts that run sessions.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"mulligan": func() { os.Exit(cli.ExitCode(cli.New(cli.Env{}).Execute())) },
@@ -34,6 +34,8 @@ func TestMain(m *testing.M) {
 			root.AddCommand(heal)
 			os.Exit(cli.ExitCode(root.Execute()))
 		},
+		"agent":     agent,
+		"agenthost": agentHost,
 	})
 }
 
@@ -67,6 +69,8 @@ func TestScripts(t *testing.T) {
 			"nojson":     noJSON,
 			"eventually": eventually,
 			"await":      await,
+			"golden":     golden,
+			"secret":     secret,
 		},
 	})
 }

@@ -1,0 +1,76 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mulligan-dev/mulligan/adapters/cli"
+	"github.com/mulligan-dev/mulligan/adapters/postgres"
+	"github.com/mulligan-dev/mulligan/internal/require"
+	"github.com/mulligan-dev/mulligan/ledger"
+	"github.com/mulligan-dev/mulligan/ledger/session"
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
+)
+
+// TestSessionsOnPostgres takes the commands to a server whose sessions belong to a host on another machine. Of that host
+// nothing on this machine proves anything, so it must not be called dead.
+func TestSessionsOnPostgres(t *testing.T) {
+	t.Parallel()
+	url := require.NewPostgres(t).URL("postgres")
+	ctx := context.Background()
+	db, err := postgres.Open(ctx, postgres.Config{DSN: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	now := stamp.Wall(time.Now(), 0)
+	elsewhere := ledger.Instance{ID: "far", Boot: "another-kernel", PIDNS: "pid:[1]", PID: 1, Start: 1}
+	receipt, err := db.Sessions().Append(ctx, "s", []session.Draft{
+		session.Own(now, "own", elsewhere, 0),
+		session.Begin(now, "begin/t", session.TurnBegun{}).As(1, "t"),
+		session.NewCall(now, session.Call{Invocation: "t", Call: "1", Tool: "scale", Class: session.Mutating}).As(1, "t"),
+		session.NewGate(now, session.Pause{Interrupt: "g", Question: json.RawMessage(`"go on?"`)}),
+	})
+	if err == nil {
+		err = receipt.Err()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := t.TempDir()
+	run := func(want int, args ...string) string {
+		t.Helper()
+		out, err := os.Create(filepath.Join(state, "out"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Close()
+		c := cli.New(cli.Env{Stdout: out, Stderr: out, Dir: state, Environ: []string{"MULLIGAN_HOME=" + state, cli.EnvSessions + "=" + url}})
+		c.SetArgs(append([]string{"sessions"}, args...))
+		code := cli.ExitCode(c.ExecuteContext(ctx))
+		b, err := os.ReadFile(out.Name())
+		if err != nil || code != want {
+			t.Fatalf("sessions %v: exit code %d, want %d: %s%v", args, code, want, b, err)
+		}
+		return string(b)
+	}
+	if out := run(0, "show", "s", "-j"); !strings.Contains(out, `"liveness": "unknown"`) || !strings.Contains(out, "go on?") || strings.Contains(out, "interruption") {
+		t.Errorf("a session of a host elsewhere is shown as\n%s", out)
+	}
+	run(0, "answer", "s", "g", "--text", "yes")
+	if out := run(4, "ack", "s", "--through", "5", "-j"); !strings.Contains(out, "turn_open") {
+		t.Errorf("an acknowledgement over a host that may live: %s", out)
+	}
+	// Its lease ends, and whoever watches long enough knows it.
+	if err := db.Sessions().Renew(ctx, elsewhere, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if out := run(0, "ack", "s", "--through", "5", "--wait", "60s"); !strings.Contains(out, "Acknowledged") {
+		t.Error(out)
+	}
+}
