@@ -1,0 +1,119 @@
+package prometheus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/mulligan-dev/mulligan/ledger/session"
+)
+
+// Store is a store whose appends are measured, and whose pauses and aborts are counted. It has the optional powers of the
+// store that it wraps, and no others.
+func (m *Metrics) Store(s session.Store) session.Store {
+	base := &measured{s, m}
+	w, watches := s.(session.Watcher)
+	l, leases := s.(session.Leaser)
+	switch {
+	case watches && leases:
+		return struct {
+			*measured
+			session.Watcher
+			session.Leaser
+		}{base, w, l}
+	case watches:
+		return struct {
+			*measured
+			session.Watcher
+		}{base, w}
+	case leases:
+		return struct {
+			*measured
+			session.Leaser
+		}{base, l}
+	}
+	return base
+}
+
+type measured struct {
+	session.Store
+	m *Metrics
+}
+
+// Append implements session.Log.
+func (s *measured) Append(ctx context.Context, name string, batch []session.Draft) (session.Receipt, error) {
+	began := time.Now()
+	receipt, err := s.Store.Append(ctx, name, batch)
+	took := time.Since(began)
+	outcome := appendDone
+	switch {
+	case errors.Is(err, session.ErrOutcomeUnknown):
+		outcome = appendUnknown
+	case err != nil:
+		outcome = appendError
+	}
+	s.m.appends.WithLabelValues(outcome).Observe(took.Seconds())
+	if err == nil {
+		s.m.count(name, batch, receipt)
+	}
+	return receipt, err
+}
+
+// count counts what was appended for the first time.
+func (m *Metrics) count(name string, batch []session.Draft, receipt session.Receipt) {
+	for i, o := range receipt.Outcomes {
+		if i >= len(batch) || o.Refused != nil || o.Repeated {
+			continue
+		}
+		switch d := batch[i]; d.Kind {
+		case session.KindAbort:
+			m.aborts.WithLabelValues(m.workload(m.c.Workload(name))).Inc()
+		case session.KindGate, session.KindPark:
+			var p session.Pause
+			if err := json.Unmarshal(d.Payload, &p); err == nil && !p.Extend {
+				m.pauses.WithLabelValues(m.workload(m.c.Workload(name)), string(d.Kind)).Inc()
+			}
+		}
+	}
+}
+
+// Lister lists sessions with their states. *sessions.Service is one.
+type Lister interface {
+	List(ctx context.Context, after string, limit int) ([]session.Status, error)
+}
+
+// Survey counts all sessions of a store by state and by what they need from a person. It reads every head: call it every
+// half a minute or so, from one process. The gauges change all together when it has seen everything; after an error they
+// stay as they were, and so does the time of the last survey.
+func (m *Metrics) Survey(ctx context.Context, l Lister) error {
+	type key struct{ workload, value string }
+	state, need := map[key]float64{}, map[key]float64{}
+	for after := ""; ; {
+		page, err := l.List(ctx, after, 0)
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, s := range page {
+			w := m.workload(m.c.Workload(s.Head.Session))
+			state[key{w, string(s.Headline)}]++
+			for _, n := range s.Needs() {
+				need[key{w, string(n)}]++
+			}
+		}
+		after = page[len(page)-1].Head.Session
+	}
+	for _, w := range append([]string{Undeclared}, m.c.Workloads...) {
+		for _, s := range states {
+			m.sessions.WithLabelValues(w, string(s)).Set(state[key{w, string(s)}])
+		}
+		for _, n := range session.Needs() {
+			m.operator.WithLabelValues(w, string(n)).Set(need[key{w, string(n)}])
+		}
+	}
+	m.surveyed.SetToCurrentTime()
+	return nil
+}
