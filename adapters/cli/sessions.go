@@ -18,6 +18,7 @@ import (
 // sessionsCommand is what the commands about sessions share.
 type sessionsCommand struct {
 	*shared
+	group *cobra.Command
 	store string // the flag
 }
 
@@ -38,6 +39,7 @@ func newSessions(s *shared) *cobra.Command {
 			"reason; 5 resume: no host here can run a turn; 6 the store can only be read from here.",
 		Args: s.args(noneOr("command")),
 	}
+	g.group = c
 	c.RunE = s.run(func(c *cobra.Command, _ []string) error { return c.Help() })
 	c.PersistentFlags().StringVar(&g.store, "store", "", "where the logs are, a `STORE`: sqlite:PATH, log:PATH or postgres://...")
 	c.AddCommand(g.newList(), g.newShow(), g.newTail(), g.newStats(), g.newPause(), g.newExtend(), g.newAnswer(), g.newAbort(),
@@ -151,7 +153,7 @@ func (u *sessionsUse) existing(ctx context.Context, name string) (session.Status
 
 // line is a command line for a person to paste, which reaches the same store.
 func (g *sessionsCommand) line(words ...string) string {
-	out := g.program() + " sessions"
+	out := g.group.CommandPath() // also where the group alone is mounted
 	if g.store != "" {
 		out += " --store " + notify.Shell(redacted(g.store))
 	}
