@@ -212,7 +212,10 @@ func (p *Postgres) start() error {
 	go func() { ended <- cmd.Wait() }()
 	p.life = closer(func() error {
 		err := life.Close()
-		_ = <-ended // it was told to end, and how it puts that says nothing
+		var exit *exec.ExitError
+		if e := <-ended; !errors.As(e, &exit) { // it was told to end, so its exit code says nothing
+			err = errors.Join(err, e)
+		}
 		return err
 	})
 	deadline := time.After(time.Minute)
