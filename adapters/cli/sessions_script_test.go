@@ -41,7 +41,7 @@ func agentDeed(ctx context.Context, at, name, deed string) error {
 		return err
 	}
 	defer home.Close()
-	store, closeStore, err := agentStore(ctx, at, now)
+	store, closeStore, err := agentStore(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -107,16 +107,16 @@ func agentTurn(service *sessions.Service, turn *sessions.Turn, deed string) erro
 	return turn.End(context.WithoutCancel(ctx), session.TurnEnded{End: session.EndDone})
 }
 
-func agentStore(ctx context.Context, at string, now func() stamp.Time) (session.Store, func() error, error) {
+func agentStore(ctx context.Context, at string) (session.Store, func() error, error) {
 	driver, path, _ := strings.Cut(at, ":")
 	if driver == "log" {
-		store, err := sessionlog.Open(sessionlog.Config{Path: path, Now: now})
+		store, err := sessionlog.Open(sessionlog.Config{Path: path})
 		if err != nil {
 			return nil, nil, err
 		}
 		return store, store.Close, nil
 	}
-	db, err := sqlite.Open(ctx, sqlite.Config{Path: path, Now: now})
+	db, err := sqlite.Open(ctx, sqlite.Config{Path: path})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,13 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/mulligan-dev/mulligan/adapters/config"
 	"github.com/mulligan-dev/mulligan/adapters/sessionlog"
 	"github.com/mulligan-dev/mulligan/adapters/sqlite"
 	"github.com/mulligan-dev/mulligan/ledger/session"
-	"github.com/mulligan-dev/mulligan/ledger/stamp"
 )
 
 // EnvSessions is the environment variable that says where the logs of sessions are, in the form of --store.
@@ -104,12 +102,9 @@ func (p place) open(ctx context.Context) (session.Store, func() error, error) {
 	case config.DriverPostgres:
 		return openPostgres(ctx, p.dsn)
 	}
-	db, err := sqlite.Open(ctx, sqlite.Config{Path: p.dsn, Now: wall})
+	db, err := sqlite.Open(ctx, sqlite.Config{Path: p.dsn})
 	if err != nil {
 		return nil, nil, err
 	}
 	return db.Sessions(), db.Close, nil
 }
-
-// wall is the clock by which the leases of others are aged.
-func wall() stamp.Time { return stamp.Wall(time.Now(), 0) }

@@ -1,7 +1,7 @@
 // Package sqlite keeps Mulligan's durable state in one SQLite database: the default store of sessions. Several processes on
 // one machine may open it at once, each to run sessions of its own or to append what an operator says.
 //
-// Which call first: [Open], then [DB.Sessions] for a session.Store that is also a session.Watcher and a session.Leaser.
+// Which call first: [Open], then [DB.Sessions] for a session.Store that is also a session.Watcher.
 //
 // What it refuses: a database on a network file system ([*NetworkError]), where SQLite's locks do not hold between machines;
 // one that a newer version has changed ([*SchemaError]).

@@ -11,10 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
-
-	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/probe/canary/inside"
+	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
 // Config says which database.
@@ -22,8 +20,6 @@ type Config struct {
 	// Path is the database's file, made with mode 0600 when it is absent; its folder must be there. SQLite keeps two files
 	// beside it.
 	Path string
-	// Now is the clock of leases. Every process that shares the database gives the machine's. Required.
-	Now func() stamp.Time
 	// Busy is how long an append waits for other processes; 0 is 10 s.
 	Busy time.Duration
 }
@@ -42,9 +38,6 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	var errs []error
 	if c.Path == "" {
 		errs = append(errs, errors.New("Path is missing: the database's file"))
-	}
-	if c.Now == nil {
-		errs = append(errs, errors.New("Now is missing: the clock of leases"))
 	}
 	if c.Busy < 0 {
 		errs = append(errs, fmt.Errorf("Busy: %v is negative", c.Busy))

@@ -7,17 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/session"
 )
 
-// Sessions is the store of sessions. It is a session.Store, a session.Watcher and a session.Leaser, and safe for
-// concurrent use.
+// Sessions is the store of sessions. It is a session.Store and a session.Watcher, and safe for concurrent use. One machine
+// shares it, where kernel locks prove more than a lease does.
 type Sessions struct {
 	db     *DB
 	writer *writer
@@ -378,67 +376,7 @@ func sqliteCode(err error) int {
 	return 0
 }
 
-// Renew implements session.Leaser.
-func (s *Sessions) Renew(ctx context.Context, owner ledger.Instance, ttl time.Duration) error {
-	if owner.ID == "" {
-		return errors.New("renew a lease: the instance has no id")
-	}
-	now, err := json.Marshal(s.db.c.Now())
-	if err != nil {
-		return fmt.Errorf("renew the lease of %s: %w", owner.ID, err)
-	}
-	_, err = s.writer.exec(ctx, s, `INSERT INTO instances (id, count, renewed, ttl) VALUES (?, 1, ?, ?)
-		ON CONFLICT (id) DO UPDATE SET count = count + 1, renewed = excluded.renewed, ttl = excluded.ttl`, owner.ID, now, int64(ttl))
-	if err != nil {
-		return fmt.Errorf("renew the lease of %s: %w", owner.ID, err)
-	}
-	return nil
-}
-
-// exec runs one statement on the writing connection, between transactions.
-func (w *writer) exec(ctx context.Context, s *Sessions, text string, args ...any) (sql.Result, error) {
-	s.mu.Lock()
-	for s.busy {
-		s.idle.Wait()
-	}
-	if s.closed {
-		s.mu.Unlock()
-		return nil, errClosed
-	}
-	s.busy = true
-	s.mu.Unlock()
-	res, err := w.conn.ExecContext(ctx, text, args...)
-	s.mu.Lock()
-	s.busy = false
-	s.idle.Broadcast()
-	s.pass()
-	s.mu.Unlock()
-	return res, err
-}
-
-// Life implements session.Leaser.
-func (s *Sessions) Life(ctx context.Context, instance string) (session.Life, error) {
-	var (
-		l   session.Life
-		raw []byte
-		ttl int64
-	)
-	err := s.db.read.QueryRowContext(ctx, "SELECT count, renewed, ttl FROM instances WHERE id = ?", instance).Scan(&l.Count, &raw, &ttl)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return session.Life{Now: s.db.c.Now()}, nil
-	case err == nil:
-		err = json.Unmarshal(raw, &l.Renewed)
-	}
-	if err != nil {
-		return session.Life{}, fmt.Errorf("read the lease of %s: %w", instance, err)
-	}
-	l.TTL, l.Now = time.Duration(ttl), s.db.c.Now()
-	return l, nil
-}
-
 var _ interface {
 	session.Store
 	session.Watcher
-	session.Leaser
 } = (*Sessions)(nil)

@@ -30,7 +30,7 @@ func clock() stamp.Time { return stamp.Time{Wall: time.Now()} }
 
 func mustOpen(t testing.TB, path string) *DB {
 	t.Helper()
-	db, err := Open(context.Background(), Config{Path: path, Now: clock})
+	db, err := Open(context.Background(), Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestConformance(t *testing.T) {
 	}
 	sessiontest.Run(t, func(t *testing.T) session.Store {
 		return mustOpen(t, filepath.Join(t.TempDir(), "m.db")).Sessions()
-	}, sessiontest.Sheet{Watches: true, Leases: true, Another: again, Reopen: func(t *testing.T, s session.Store) session.Store {
+	}, sessiontest.Sheet{Watches: true, Another: again, Reopen: func(t *testing.T, s session.Store) session.Store {
 		if err := s.(*Sessions).db.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func say(id string) session.Draft { return session.Say(clock(), id, json.RawMess
 
 // appendForEver is a process that appends and prints each event that was acknowledged, until it is killed.
 func appendForEver(path, name string) {
-	db, err := Open(context.Background(), Config{Path: path, Now: clock})
+	db, err := Open(context.Background(), Config{Path: path})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -179,12 +179,12 @@ func TestFull(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	_, err := Open(t.Context(), Config{Busy: -1})
-	for _, problem := range []string{"Path", "Now", "Busy"} {
+	for _, problem := range []string{"Path", "Busy"} {
 		if err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%s is not named: %v", problem, err)
 		}
 	}
-	if _, err := Open(t.Context(), Config{Path: filepath.Join(t.TempDir(), "none", "m.db"), Now: clock}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Open(t.Context(), Config{Path: filepath.Join(t.TempDir(), "none", "m.db")}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no folder: %v", err)
 	}
 	var network *NetworkError
@@ -205,7 +205,7 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	var newer *SchemaError
-	if _, err := Open(t.Context(), Config{Path: path, Now: clock}); !errors.As(err, &newer) || newer.Has != 99 {
+	if _, err := Open(t.Context(), Config{Path: path}); !errors.As(err, &newer) || newer.Has != 99 {
 		t.Errorf("a newer schema: %v", err)
 	}
 	if in, err := os.Stat(path); err != nil || in.Mode().Perm() != 0o600 {
@@ -214,7 +214,7 @@ func TestRefusals(t *testing.T) {
 	if err := os.WriteFile(path+"x", []byte(strings.Repeat("not a database", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), Config{Path: path + "x", Now: clock}); err == nil {
+	if _, err := Open(t.Context(), Config{Path: path + "x"}); err == nil {
 		t.Error("a file that is no database was taken")
 	}
 }
@@ -283,7 +283,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
-	db, err := Open(ctx, Config{Path: filepath.Join(dir, "mulligan.db"), Now: clock})
+	db, err := Open(ctx, Config{Path: filepath.Join(dir, "mulligan.db")})
 	if err != nil {
 		fmt.Println(err)
 		return

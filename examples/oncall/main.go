@@ -94,7 +94,7 @@ func use(ctx context.Context, dir string, f func(*sessions.Service) error) error
 		return err
 	}
 	defer home.Close()
-	db, err := sqlite.Open(ctx, sqlite.Config{Path: database(dir), Now: now})
+	db, err := sqlite.Open(ctx, sqlite.Config{Path: database(dir)})
 	if err != nil {
 		return err
 	}

@@ -20,8 +20,10 @@ func (s *Service) Liveness(ctx context.Context, h session.Head) (ledger.Liveness
 	if owner.Same(self) {
 		return ledger.Alive, nil
 	}
-	// Only on one machine do instances share the folder of their locks. A lock that is not there proves nothing of others.
-	if owner.Host == self.Host {
+	// Only on one machine do instances share the folder of their locks, and a pid or the end of a kernel's boot prove
+	// anything. A store with leases is shared by several: there one kernel boot is the proof of one machine.
+	here := s.leaser == nil || owner.Boot != "" && owner.Boot == self.Boot
+	if here && owner.Host == self.Host {
 		if l := s.Instances.Liveness(owner); l != ledger.LifeUnknown {
 			return l, nil
 		}

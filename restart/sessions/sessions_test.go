@@ -126,10 +126,22 @@ func (e elsewhere) Liveness(ledger.Instance) ledger.Liveness { return ledger.Dea
 
 func TestAnOwnerThatCannotRenewStopsBeforeAnotherMachineTakesOver(t *testing.T) {
 	t.Parallel()
+	for how, self := range map[string]func(name string) ledger.Instance{
+		"named hosts":         func(name string) ledger.Instance { return ledger.Instance{ID: name, Host: name} },
+		"kernels of one name": func(name string) ledger.Instance { return ledger.Instance{ID: name, Boot: "boot of " + name} },
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			takesOver(t, self)
+		})
+	}
+}
+
+func takesOver(t *testing.T, self func(name string) ledger.Instance) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
 		host := func(name string) sessions.Config {
-			return sessions.Config{Instances: elsewhere{ledger.Instance{ID: name, Host: name}}}
+			return sessions.Config{Instances: elsewhere{self(name)}}
 		}
 		one, two := h.process(host("a")), h.process(host("b"))
 		handle := must[*sessions.Handle](t)(one.Open(t.Context(), "s"))

@@ -15,11 +15,3 @@ CREATE TABLE events (
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX events_by_id ON events (session, id);
-
--- Proof of life of the instances that own sessions.
-CREATE TABLE instances (
-	id      TEXT PRIMARY KEY,
-	count   INTEGER NOT NULL,
-	renewed BLOB NOT NULL,
-	ttl     INTEGER NOT NULL -- nanoseconds
-) STRICT, WITHOUT ROWID;
