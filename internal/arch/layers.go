@@ -103,7 +103,7 @@ var Layers = []Layer{
 	{Packages: []string{"restart/boot"}, May: slices.Concat(engine, system)},
 	{Packages: []string{"restart/drain"}, May: slices.Concat(engine, []string{"restart", "restart/sessions", "internal/host"})},
 	{Packages: []string{"restart/handoff"}, May: slices.Concat(engine, []string{"restart", "restart/sessions", "restart/drain",
-		"restart/boot", "probe/canary", "internal/host"})},
+		"restart/boot", "probe/canary", "internal/host", "internal/durable"})},
 	{Packages: []string{"restart/resume"}, May: slices.Concat(engine, []string{"restart", "restart/sessions", "restart/drain",
 		"internal/host"})},
 

@@ -1,0 +1,808 @@
+package handoff_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mulligan-dev/mulligan/adapters/memory"
+	"github.com/mulligan-dev/mulligan/ledger/effect"
+	"github.com/mulligan-dev/mulligan/ledger/session"
+	"github.com/mulligan-dev/mulligan/restart/handoff"
+	"github.com/mulligan-dev/mulligan/restart/sessions"
+)
+
+// restarter is a manager that answers as the test says.
+type restarter struct {
+	mu      sync.Mutex
+	check   error
+	answer  error
+	needs   bool
+	asked   []string
+	at      []time.Time
+	checked int
+}
+
+func (r *restarter) NeedsUnit() bool { return r.needs }
+func (r *restarter) Check(context.Context, string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.checked++
+	return r.check
+}
+func (r *restarter) Restart(_ context.Context, unit string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked, r.at = append(r.asked, unit), append(r.at, time.Now())
+	return r.answer
+}
+func (r *restarter) count() int { r.mu.Lock(); defer r.mu.Unlock(); return len(r.asked) }
+
+// outbox keeps notices in memory, and notes what was in the log when one was written.
+type outbox struct {
+	mu   sync.Mutex
+	kept []handoff.Notice
+	fail error
+	all  int
+}
+
+func (o *outbox) Request(_ context.Context, n handoff.Notice) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.fail != nil {
+		return o.fail
+	}
+	o.kept, o.all = append(o.kept, n), o.all+1
+	return nil
+}
+func (o *outbox) Withdraw(_ context.Context, id string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.kept = slices.DeleteFunc(o.kept, func(n handoff.Notice) bool { return n.ID == id })
+	return nil
+}
+func (o *outbox) sessions() (out []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, n := range o.kept {
+		out = append(out, n.Session)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// history is a budget in memory with the rules of the file.
+type history struct {
+	mu      sync.Mutex
+	entries []handoff.Entry
+	read    error
+}
+
+func (h *history) Entries(context.Context) ([]handoff.Entry, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.entries), h.read
+}
+func (h *history) Reserve(_ context.Context, e handoff.Entry) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if handoff.Recent(h.entries, e.At) >= handoff.Limit {
+		return handoff.ErrBudget
+	}
+	h.entries = append(h.entries, e)
+	return nil
+}
+func (h *history) Withdraw(_ context.Context, id string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.entries {
+		h.entries[i].Withdrawn = h.entries[i].Withdrawn || h.entries[i].ID == id
+	}
+	return nil
+}
+
+// world is a process with sessions and a handoff.
+type world struct {
+	t        *testing.T
+	h        *handoff.Handoff
+	s        *sessions.Service
+	r        *restarter
+	box      *outbox
+	hist     *history
+	failures chan handoff.Failure
+	handles  map[string]*sessions.Handle
+	home     *memory.Home
+}
+
+func newWorld(t *testing.T, change func(*handoff.Config)) *world {
+	t.Helper()
+	w := &world{t: t, r: &restarter{}, box: &outbox{}, hist: &history{}, failures: make(chan handoff.Failure, 8), handles: map[string]*sessions.Handle{}}
+	c := handoff.Config{Restarter: w.r, History: w.hist, Notices: w.box, Failed: func(f handoff.Failure) { w.failures <- f }}
+	if change != nil {
+		change(&c)
+	}
+	h, err := handoff.New(c)
+	w.must(err)
+	home := memory.New(memory.Config{})
+	w.h, w.home = h, home
+	w.s, err = sessions.New(sessions.Config{Store: memory.NewSessions(memory.SessionsConfig{}), Instances: home.Instances(), Admit: h.Admit})
+	w.must(err)
+	h.Attach(w.s)
+	return w
+}
+
+// bubble runs a test on fake time with a world of its own.
+func bubble(t *testing.T, change func(*handoff.Config), f func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, change)
+		f(t, w)
+		w.must(w.h.Close())
+		w.must(w.s.Close())
+	})
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) begin(name string) *sessions.Turn {
+	w.t.Helper()
+	turn, err := w.try(name)
+	w.must(err)
+	return turn
+}
+
+func (w *world) try(name string) (*sessions.Turn, error) {
+	h := w.handles[name]
+	if h == nil {
+		var err error
+		if h, err = w.s.Open(w.t.Context(), name); err != nil {
+			return nil, err
+		}
+		w.handles[name] = h
+	}
+	return h.Begin(w.t.Context(), sessions.Start{})
+}
+
+func (w *world) done(turn *sessions.Turn) {
+	w.t.Helper()
+	w.must(turn.End(context.Background(), session.TurnEnded{End: session.EndDone}))
+}
+
+func (w *world) status(name string) session.Status {
+	w.t.Helper()
+	st, err := w.s.Status(context.Background(), name)
+	w.must(err)
+	return st
+}
+
+// ask asks through the tool, inside the effect guard, as an agent does.
+func (w *world) ask(turn *sessions.Turn, args string) handoff.Result {
+	g, err := effect.New(effect.Config{Turn: turn, Now: w.s.Now})
+	if err != nil {
+		w.t.Error(err)
+		return handoff.Result{}
+	}
+	id := sessions.NewID()
+	res, err := g.Do(turn.Context(), effect.Call{ID: id, Tool: "self_restart", Args: json.RawMessage(args)}, func(ctx context.Context) (effect.Result, error) {
+		return effect.Result{Value: w.h.Tool().Call(ctx, handoff.Asker{Turn: turn, Call: id}, json.RawMessage(args))}, nil
+	})
+	if err != nil {
+		w.t.Error("the completion is not what was written:", err)
+	}
+	var out handoff.Result
+	if err := json.Unmarshal(res.Value, &out); err != nil {
+		w.t.Error(err)
+	}
+	return out
+}
+
+func (w *world) later(turn *sessions.Turn, args string) <-chan handoff.Result {
+	c := make(chan handoff.Result, 1)
+	go func() { c <- w.ask(turn, args) }()
+	return c
+}
+
+// restarted checks that a session's log is as a requested restart leaves it.
+func (w *world) restarted(name string) {
+	w.t.Helper()
+	st := w.status(name)
+	if st.Headline != session.Idle || st.Ambiguous || st.Interruption != nil || st.Head.Turn != nil || st.Head.Ended != session.EndRestarting {
+		w.t.Errorf("%s is %+v", name, st)
+	}
+}
+
+func TestARestartLeavesTheRequesterInOrder(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, w *world) {
+		turn := w.begin("s")
+		began := time.Now()
+		res := w.ask(turn, `{"reason":"a new build","cause":"deploy"}`)
+		if !res.OK || !res.Restarting || res.SessionID != "s" || res.Reason != "a new build" || res.Error != "" || res.Canary != "" || res.WaitedMs != 0 {
+			t.Errorf("%+v", res)
+		}
+		w.restarted("s")
+		// All is durable, and nothing is asked for before the answer is out.
+		if got := w.box.sessions(); len(got) != 1 || got[0] != "s" || w.box.kept[0].Reason != "a new build" || w.box.kept[0].At.IsZero() {
+			t.Errorf("notices %+v", w.box.kept)
+		}
+		if e := w.hist.entries; len(e) != 1 || e[0].Cause != "deploy" || e[0].Sessions[0] != "s" || e[0].Withdrawn {
+			t.Errorf("history %+v", e)
+		}
+		time.Sleep(handoff.DefaultDelay - time.Millisecond)
+		synctest.Wait()
+		if w.r.count() != 0 {
+			t.Error("asked before the delay was over")
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if w.r.count() != 1 || w.r.at[0].Sub(began) != time.Second {
+			t.Errorf("asked %d times, at %v", w.r.count(), w.r.at)
+		}
+		if _, err := w.try("t"); session.CodeOf(err) != handoff.ErrRestarting {
+			t.Error("a turn began during a restart:", err)
+		}
+		// Accepted is no refusal: the notice stays also when it takes long, and work goes on.
+		time.Sleep(handoff.Settle)
+		synctest.Wait()
+		if len(w.box.sessions()) != 1 || len(w.failures) != 0 {
+			t.Error("the notice of an accepted restart is gone")
+		}
+		w.begin("t")
+	})
+}
+
+func TestEverySequenceOfTheBatch(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, w *world) {
+		turn := w.begin("s")
+		w.ask(turn, `{"reason":"r"}`)
+		events, err := w.s.Store.Read(t.Context(), "s", 0, 0)
+		w.must(err)
+		var kinds []string
+		for _, e := range events {
+			kinds = append(kinds, string(e.Kind))
+		}
+		if got := strings.Join(kinds, " "); got != "lease turn_begun call result turn_ended" {
+			t.Errorf("the log is %s", got)
+		}
+	})
+}
+
+func TestOthersStandInTheWay(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, w *world) {
+		one, two := w.begin("one"), w.begin("two")
+		res := w.ask(one, `{}`)
+		if res.OK || res.Restarting || !slices.Equal(res.InFlight, []string{"two"}) || res.Error != "in the middle of a turn: two; wait for them, or have a person allow force" {
+			t.Errorf("%+v", res)
+		}
+		// A refused request leaves the turn open, turns are admitted, and nothing was spent.
+		if st := w.status("one"); st.Headline != session.Running || len(w.hist.entries) != 0 || len(w.box.kept) != 0 {
+			t.Errorf("%+v", st)
+		}
+		w.done(two)
+		w.done(w.begin("three"))
+		if res := w.ask(one, `{}`); !res.OK {
+			t.Errorf("%+v", res)
+		}
+	})
+}
+
+func TestAWaitEndsWithTheOthersTurns(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, w *world) {
+		one, two := w.begin("one"), w.begin("two")
+		answer := w.later(one, `{"wait":true}`)
+		time.Sleep(40 * time.Second)
+		if _, err := w.try("three"); session.CodeOf(err) != handoff.ErrRestarting {
+			t.Error("a turn began while a restart waits:", err)
+		}
+		w.done(two)
+		if res := <-answer; !res.OK || res.WaitedMs < 40000 || res.WaitedMs > 41000 || len(res.InFlight) != 0 {
+			t.Errorf("%+v", res)
+		}
+		w.restarted("one")
+	})
+}
+
+func TestOneDeadlineForAllStages(t *testing.T) {
+	t.Parallel()
+	slow := func(c *handoff.Config) {
+		c.Canary = func(ctx context.Context) (handoff.Outcome, string) {
+			time.Sleep(50 * time.Second)
+			return handoff.Passed, "alive"
+		}
+	}
+	bubble(t, slow, func(t *testing.T, w *world) {
+		one := w.begin("one")
+		w.begin("two")
+		began := time.Now()
+		res := w.ask(one, `{"wait":true,"canary":true}`)
+		if took := time.Since(began); took != handoff.DefaultDeadline {
+			t.Errorf("it took %v", took)
+		}
+		if res.OK || res.Error != "still in the middle of a turn after 2m0s: two" || !slices.Equal(res.InFlight, []string{"two"}) || res.WaitedMs != 120000 {
+			t.Errorf("%+v", res)
+		}
+		synctest.Wait()
+		w.begin("three")
+		if w.r.count() != 0 || len(w.box.kept) != 0 {
+			t.Error("something was left behind")
+		}
+	})
+}
+
+func TestTwoThatWaitDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, w *world) {
+		one, two, three := w.begin("one"), w.begin("two"), w.begin("three")
+		a := w.later(one, `{"wait":true,"reason":"x"}`)
+		synctest.Wait()
+		b := w.later(two, `{"reason":"y"}`) // joins, and waits as the first one does
+		synctest.Wait()
+		select {
+		case <-a:
+			t.Fatal("a third is at work")
+		default:
+		}
+		w.done(three)
+		for _, res := range []handoff.Result{<-a, <-b} {
+			if !res.OK {
+				t.Errorf("%+v", res)
+			}
+		}
+		w.restarted("one")
+		w.restarted("two")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if w.r.count() != 1 || len(w.hist.entries) != 1 || !slices.Equal(w.box.sessions(), []string{"one", "two"}) {
+			t.Errorf("asked %d times, %d entries, notices %v", w.r.count(), len(w.hist.entries), w.box.sessions())
+		}
+	})
+}
+
+func TestOneThatAsksDuringTheDelayJoins(t *testing.T) {
+	t.Parallel()
+	allow := func(c *handoff.Config) {
+		c.Confirm = func(_ context.Context, q handoff.Question) (bool, error) { return q.Why == handoff.WhyForce, nil }
+	}
+	bubble(t, allow, func(t *testing.T, w *world) {
+		one, two := w.begin("one"), w.begin("two")
+		if res := w.ask(one, `{"force":true}`); !res.OK || !slices.Equal(res.InFlight, []string{"two"}) {
+			t.Fatalf("%+v", res)
+		}
+		if res := w.ask(two, `{}`); !res.OK {
+			t.Errorf("%+v", res)
+		}
+		w.restarted("two")
+		if len(w.hist.entries) != 1 || len(w.box.kept) != 2 {
+			t.Errorf("%d entries, %d notices", len(w.hist.entries), len(w.box.kept))
+		}
+	})
+}
+
+func TestForceIsNotTheAgentsToGive(t *testing.T) {
+	t.Parallel()
+	var asked []handoff.Question
+	var allow bool
+	confirm := func(_ context.Context, q handoff.Question) (bool, error) { asked = append(asked, q); return allow, nil }
+	for name, c := range map[string]func(*handoff.Config){"nobody to ask": nil, "asked": func(c *handoff.Config) { c.Confirm = confirm }} {
+		bubble(t, c, func(t *testing.T, w *world) {
+			one := w.begin("one")
+			w.begin("two")
+			if res := w.ask(one, `{"force":true}`); res.OK || res.Error != "cutting off turns that are under way was not allowed: two" {
+				t.Errorf("%s: %+v", name, res)
+			}
+			if name == "asked" {
+				allow = true
+				if res := w.ask(one, `{"force":true}`); !res.OK {
+					t.Errorf("%+v", res)
+				}
+				if len(asked) != 2 || asked[1].Session != "one" || !slices.Equal(asked[1].InFlight, []string{"two"}) {
+					t.Errorf("asked %+v", asked)
+				}
+			}
+		})
+	}
+}
+
+func TestARetiredSessionHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, w *world) {
+		one := w.begin("one")
+		w.begin("aborted") // its host never ends the turn
+		w.begin("lost")
+		if res := w.ask(one, `{}`); !slices.Equal(res.InFlight, []string{"aborted", "lost"}) {
+			t.Fatalf("%+v", res)
+		}
+		w.must(w.s.Abort(t.Context(), "aborted", "enough"))
+		// Another process takes the session of one that it has reason to think dead.
+		w.home.Kill(w.s.Instances.Self())
+		other, err := sessions.New(sessions.Config{Store: w.s.Store, Instances: memory.As(w.home, w.home.Spawn())})
+		w.must(err)
+		_, err = other.Open(t.Context(), "lost")
+		w.must(err)
+		time.Sleep(3 * time.Second)
+		if res := w.ask(one, `{}`); !res.OK {
+			t.Errorf("%+v", res)
+		}
+		w.must(other.Close())
+	})
+}
+
+func TestAnAbortedOrLostTurnLetsAWaitGoOn(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, w *world) {
+		one := w.begin("one")
+		w.begin("aborted")
+		answer := w.later(one, `{"wait":true}`)
+		time.Sleep(3 * time.Second)
+		w.must(w.s.Abort(t.Context(), "aborted", "enough"))
+		if res := <-answer; !res.OK || res.WaitedMs > 10000 {
+			t.Errorf("%+v", res)
+		}
+	})
+}
+
+func TestAnAbortWhileWaitingEndsTheRequestAlone(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, w *world) {
+		one, two, three := w.begin("one"), w.begin("two"), w.begin("three")
+		a := w.later(one, `{"wait":true}`)
+		synctest.Wait()
+		b := w.later(two, `{"wait":true}`)
+		time.Sleep(3 * time.Second)
+		w.must(w.s.Abort(t.Context(), "one", "enough"))
+		if res := <-a; res.OK || !strings.Contains(res.Error, "the session was aborted") {
+			t.Errorf("%+v", res)
+		}
+		w.done(three)
+		if res := <-b; !res.OK {
+			t.Errorf("%+v", res)
+		}
+		if !slices.Equal(w.box.sessions(), []string{"two"}) {
+			t.Errorf("notices for %v", w.box.sessions())
+		}
+	})
+	// The only one: turns are admitted again.
+	bubble(t, nil, func(t *testing.T, w *world) {
+		one := w.begin("one")
+		w.begin("two")
+		a := w.later(one, `{"wait":true}`)
+		synctest.Wait()
+		one.Cancel(errors.New("the user said stop"))
+		if res := <-a; res.OK || !strings.Contains(res.Error, "the user said stop") {
+			t.Errorf("%+v", res)
+		}
+		synctest.Wait()
+		w.begin("three")
+	})
+}
+
+func TestAuthorityComesBeforeTheCanary(t *testing.T) {
+	t.Parallel()
+	ran := 0
+	c := func(c *handoff.Config) {
+		c.Restarter.(*restarter).check = errors.New("user 7 may not")
+		c.Canary = func(context.Context) (handoff.Outcome, string) { ran++; return handoff.Passed, "" }
+	}
+	bubble(t, c, func(t *testing.T, w *world) {
+		if res := w.ask(w.begin("s"), `{"canary":true}`); res.OK || res.Error != "user 7 may not" || ran != 0 {
+			t.Errorf("%+v, the canary ran %d times", res, ran)
+		}
+	})
+}
+
+func TestTheCanaryIsAGate(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args    string
+		always  bool
+		canary  func(context.Context) (handoff.Outcome, string)
+		ok      bool
+		outcome handoff.Outcome
+		detail  string
+		err     string
+	}{
+		{args: `{}`, ok: true},
+		{args: `{"canary":true}`, ok: true, outcome: handoff.Skipped, detail: "no canary is configured: the new code was not tried"},
+		{args: `{}`, always: true, canary: says(handoff.Passed, "alive"), ok: true, outcome: handoff.Passed, detail: "alive"},
+		{args: `{"canary":true}`, canary: says(handoff.Skipped, "no recipe"), ok: true, outcome: handoff.Skipped, detail: "no recipe"},
+		{args: `{"canary":true}`, canary: says(handoff.Failed, "exit 1"), outcome: handoff.Failed, detail: "exit 1",
+			err: "the new code did not come up, so nothing is restarted: exit 1"},
+		{args: `{"canary":true}`, canary: says("", "?"), detail: "?", err: "the new code did not come up, so nothing is restarted: ?"},
+	} {
+		bubble(t, func(hc *handoff.Config) { hc.Canary, hc.Always = c.canary, c.always }, func(t *testing.T, w *world) {
+			res := w.ask(w.begin("s"), c.args)
+			if res.OK != c.ok || res.Canary != c.outcome || res.CanaryDetail != c.detail || res.Error != c.err {
+				t.Errorf("%+v: %+v", c, res)
+			}
+			if !c.ok && (len(w.box.kept) != 0 || len(w.hist.entries) != 0 || w.status("s").Headline != session.Running) {
+				t.Error("a failed canary left something behind")
+			}
+		})
+	}
+}
+
+func says(o handoff.Outcome, detail string) func(context.Context) (handoff.Outcome, string) {
+	return func(context.Context) (handoff.Outcome, string) { return o, detail }
+}
+
+func TestTheBudget(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, w *world) {
+		for i := range handoff.Limit {
+			if res := w.h.Ask(t.Context(), handoff.Asker{}, handoff.Request{}); !res.OK {
+				t.Fatalf("%d: %+v", i, res)
+			}
+			time.Sleep(handoff.Settle + 2*time.Second) // nothing restarts us
+		}
+		res := w.h.Ask(t.Context(), handoff.Asker{}, handoff.Request{})
+		if res.OK || res.Code != handoff.CodeBudget || res.Error != "3 restarts were asked for in the last 10m0s, and 3 is the limit: something is going round in circles" {
+			t.Errorf("%+v", res)
+		}
+		time.Sleep(handoff.Window - 3*handoff.Settle)
+		if res := w.h.Ask(t.Context(), handoff.Asker{}, handoff.Request{}); !res.OK {
+			t.Errorf("after the window: %+v", res)
+		}
+		w.hist.read = errors.New("disk gone")
+		if res := w.h.Ask(t.Context(), handoff.Asker{}, handoff.Request{}); res.OK || res.Error != "it cannot be told how often this process was restarted lately: disk gone" {
+			t.Errorf("unreadable: %+v", res)
+		}
+	})
+}
+
+func TestASessionThatARestartStartedHasToCompleteATurn(t *testing.T) {
+	t.Parallel()
+	const text = "a restart started this session, and it has completed no turn since: only a person may let it restart again"
+	bubble(t, nil, func(t *testing.T, w *world) {
+		w.h.Woken("s")
+		turn := w.begin("s")
+		if res := w.ask(turn, `{}`); res.OK || res.Error != text {
+			t.Errorf("woken: %+v", res)
+		}
+		w.must(turn.End(t.Context(), session.TurnEnded{End: session.EndFailed}))
+		turn = w.begin("s")
+		if res := w.ask(turn, `{}`); res.OK {
+			t.Error("a failed turn completed nothing")
+		}
+		w.done(turn)
+		if res := w.ask(w.begin("s"), `{}`); !res.OK {
+			t.Errorf("after a completed turn: %+v", res)
+		}
+		time.Sleep(handoff.Settle + 2*time.Second)
+		// The log alone tells, too: the last turn ended by a restart.
+		if res := w.ask(w.begin("s"), `{}`); res.OK || res.Error != text {
+			t.Errorf("right after a restart: %+v", res)
+		}
+	})
+	yes := func(c *handoff.Config) {
+		c.Confirm = func(_ context.Context, q handoff.Question) (bool, error) { return q.Why == handoff.WhyLoop, nil }
+	}
+	bubble(t, yes, func(t *testing.T, w *world) {
+		w.h.Woken("s")
+		if res := w.ask(w.begin("s"), `{}`); !res.OK {
+			t.Errorf("confirmed: %+v", res)
+		}
+	})
+}
+
+func TestARefusedRestartLeavesNoNotice(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("the job was refused")
+	bubble(t, func(c *handoff.Config) { c.Restarter.(*restarter).answer = refused }, func(t *testing.T, w *world) {
+		if res := w.ask(w.begin("s"), `{}`); !res.OK {
+			t.Fatalf("%+v", res)
+		}
+		f := <-w.failures
+		if !errors.Is(f.Err, refused) || f.Unknown || !slices.Equal(f.Sessions, []string{"s"}) {
+			t.Errorf("%+v", f)
+		}
+		if len(w.box.kept) != 0 || w.box.all != 1 || !w.hist.entries[0].Withdrawn {
+			t.Errorf("left: %+v, %+v", w.box.kept, w.hist.entries)
+		}
+		w.begin("t")
+	})
+}
+
+func TestAnUnknownAnswerIsWaitedOut(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []error{fmt.Errorf("the bus broke: %w", handoff.ErrUnknown), context.DeadlineExceeded} {
+		bubble(t, func(c *handoff.Config) { c.Restarter.(*restarter).answer = lost }, func(t *testing.T, w *world) {
+			if res := w.ask(w.begin("s"), `{}`); !res.OK {
+				t.Fatalf("%+v", res)
+			}
+			time.Sleep(time.Second + handoff.Settle - time.Millisecond)
+			synctest.Wait()
+			if len(w.box.kept) != 1 || len(w.failures) != 0 {
+				t.Error("withdrawn too early")
+			}
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			if f := <-w.failures; !f.Unknown || len(w.box.kept) != 0 {
+				t.Errorf("%+v, left %+v", f, w.box.kept)
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeWrittenStopsTheRestart(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, w *world) {
+		w.box.fail = errors.New("disk full")
+		turn := w.begin("s")
+		if res := w.ask(turn, `{}`); res.OK || res.Error != "the notice for after the restart could not be written: disk full" {
+			t.Errorf("%+v", res)
+		}
+		time.Sleep(time.Minute)
+		if w.r.count() != 0 || w.status("s").Headline != session.Running || !w.hist.entries[0].Withdrawn {
+			t.Error("it went on")
+		}
+		// One whose part cannot be written stops nobody else's.
+		w.box.fail = nil
+		if res := w.ask(turn, `{}`); !res.OK {
+			t.Errorf("%+v", res)
+		}
+	})
+}
+
+func TestUnits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		unit string
+		own  handoff.Unit
+		want string
+	}{
+		{want: "restartUnit not configured"},
+		{own: own{err: errors.New("not in a unit")}, want: "restartUnit not configured: not in a unit"},
+		{own: own{name: "a\\x2db.service"}, want: `restartUnit not configured: this process runs in "a\\x2db.service", which is no name that can be passed on`},
+		{own: own{name: "acme@1.service"}},
+		{unit: "a_b-C.service", own: own{err: errors.New("not asked")}},
+	} {
+		bubble(t, func(hc *handoff.Config) { hc.Unit, hc.Own, hc.Restarter.(*restarter).needs = c.unit, c.own, true }, func(t *testing.T, w *world) {
+			res := w.ask(w.begin("s"), `{}`)
+			if res.Error != c.want || res.OK != (c.want == "") {
+				t.Errorf("%+v: %+v", c, res)
+			}
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if res.OK && (len(w.r.asked) != 1 || !handoff.Token(w.r.asked[0])) {
+				t.Errorf("asked for %v", w.r.asked)
+			}
+		})
+	}
+}
+
+type own struct {
+	name string
+	err  error
+}
+
+func (o own) Own(context.Context) (string, error) { return o.name, o.err }
+
+func TestCloseTakesBackWhatWasNotAskedFor(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, w *world) {
+		w.ask(w.begin("s"), `{}`)
+		w.must(w.h.Close())
+		if w.r.count() != 0 || len(w.box.kept) != 0 {
+			t.Error("it was not taken back")
+		}
+		if res := w.h.Ask(t.Context(), handoff.Asker{}, handoff.Request{}); res.Code != handoff.CodeClosed {
+			t.Errorf("%+v", res)
+		}
+	})
+}
+
+func TestTheToolsTextAndJSON(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, w *world) {
+		turn := w.begin("s")
+		who := handoff.Asker{Turn: turn}
+		tool := w.h.Tool()
+		if tool.Name != "self_restart" || !json.Valid(tool.Schema) || tool.Description == "" {
+			t.Errorf("%+v", tool)
+		}
+		const bad = `{"ok":false,"restarting":false,"sessionId":"s","reason":"","error":"the arguments are no request for a restart: json: unknown field \"confirmed\"","canary":"","canaryDetail":"","inFlight":[],"waitedMs":0}`
+		if got := string(tool.Call(t.Context(), who, json.RawMessage(`{"confirmed":true}`))); got != bad {
+			t.Errorf("got  %s\nwant %s", got, bad)
+		}
+		if res := w.h.Ask(t.Context(), who, handoff.Request{Reason: strings.Repeat("x", handoff.MaxReason+1)}); res.Code != handoff.CodeMalformed {
+			t.Errorf("%+v", res)
+		}
+		const good = `{"ok":true,"restarting":true,"sessionId":"s","reason":"r","error":"","canary":"","canaryDetail":"","inFlight":[],"waitedMs":0}`
+		if got := string(tool.Call(t.Context(), who, json.RawMessage(`{"reason":"r"}`))); got != good {
+			t.Errorf("got  %s\nwant %s", got, good)
+		}
+	})
+}
+
+func TestNewSaysAllAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := handoff.New(handoff.Config{Deadline: -1, Unit: "a b"})
+	for _, want := range []string{"Restarter", "History", "Deadline", `"a b"`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no word of %s: %v", want, err)
+		}
+	}
+}
+
+func TestTheHistoryFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	open := func() *handoff.File {
+		f, err := handoff.OpenHistory(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	one, two := open(), open()
+	s, err := sessions.New(sessions.Config{Store: memory.NewSessions(memory.SessionsConfig{}), Instances: memory.New(memory.Config{}).Instances()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Two processes ask at once: the limit holds.
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	ok := 0
+	for i := range 10 {
+		all.Go(func() {
+			err := []*handoff.File{one, two}[i%2].Reserve(t.Context(), handoff.Entry{ID: fmt.Sprint(i), At: s.Now()})
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				ok++
+			} else if !errors.Is(err, handoff.ErrBudget) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	entries, err := open().Entries(t.Context())
+	if err != nil || ok != handoff.Limit || len(entries) != handoff.Limit {
+		t.Errorf("%d were reserved, %d are there, %v", ok, len(entries), err)
+	}
+	if err := two.Withdraw(t.Context(), entries[0].ID); err != nil {
+		t.Error(err)
+	}
+	if entries, err = one.Entries(t.Context()); err != nil || !entries[0].Withdrawn {
+		t.Errorf("%+v, %v", entries, err)
+	}
+	// A clock that was set back frees nothing.
+	past := s.Now().Add(-time.Hour)
+	if handoff.Recent(entries, past) != handoff.Limit {
+		t.Error("entries from the future do not count")
+	}
+	path := filepath.Join(dir, "restarts.json")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, damage := range []string{"", "{}", strings.Replace(string(b), `"withdrawn"`, `"withdrown"`, 1), `{"schema":9}`} {
+		if err := os.WriteFile(path, []byte(damage), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := one.Entries(t.Context()); err == nil || !strings.Contains(err.Error(), "restarts.json") {
+			t.Errorf("%.30q: %v", damage, err)
+		}
+		if err := one.Reserve(t.Context(), handoff.Entry{ID: "x", At: s.Now()}); err == nil || errors.Is(err, handoff.ErrBudget) {
+			t.Errorf("%.30q: reserved, %v", damage, err)
+		}
+	}
+}
