@@ -3,6 +3,7 @@ package handoff
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/mulligan-dev/mulligan/ledger/session"
@@ -40,30 +41,33 @@ func (h *Handoff) commit(a *attempt) *refusal {
 	h.mu.Lock()
 	a.entry = e
 	h.mu.Unlock()
-	written := 0
-	for {
+	good := 0
+	for wrote := map[*participant]bool{}; ; {
 		h.mu.Lock()
-		askers := a.askers() // one that joined meanwhile is among them
-		a.committed = len(askers) == 0 && written > 0
+		askers := slices.DeleteFunc(a.askers(), func(p *participant) bool { return wrote[p] }) // some may join meanwhile
+		a.committed = len(askers) == 0 && good > 0
 		h.mu.Unlock()
 		if len(askers) == 0 {
 			break
 		}
 		for _, p := range askers {
 			h.write(a, p)
-			h.mu.Lock()
-			delete(a.asked, p)
+			wrote[p] = true
 			if p.refused == nil {
-				written++
+				good++
 			}
-			h.mu.Unlock()
-			close(p.done)
 		}
 	}
-	if written == 0 {
+	if good == 0 {
 		h.undo(a)
 		return refuse(CodeNotWritten, "nobody's part of the restart could be written")
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for p := range a.asked {
+		close(p.done)
+	}
+	a.asked = nil
 	return nil
 }
 

@@ -40,9 +40,11 @@ type Asker struct {
 
 // Turn is an open turn. A *sessions.Turn is one.
 type Turn interface {
-	// ID is the turn's id, Session its session, Invocation the request that it works for.
+	// ID is the turn's id.
 	ID() string
+	// Session is its session's name.
 	Session() string
+	// Invocation is the request that it works for.
 	Invocation() string
 	// Append adds events of the turn; with none it only tells the session's head.
 	Append(ctx context.Context, batch ...session.Draft) (session.Receipt, error)
@@ -185,7 +187,7 @@ func (h *Handoff) ask(ctx context.Context, p *participant) (Result, *refusal) {
 	case <-p.done:
 	case <-ctx.Done():
 		if h.leave(a, p) {
-			return Result{}, h.gaveUp(ctx, a)
+			return Result{}, h.gaveUp(ctx, a, p)
 		}
 		<-p.done // it is being written: the end of the turn is what cancelled us
 	}
@@ -196,12 +198,15 @@ func (h *Handoff) ask(ctx context.Context, p *participant) (Result, *refusal) {
 }
 
 // gaveUp is the refusal of an asker whose context ended.
-func (h *Handoff) gaveUp(ctx context.Context, a *attempt) *refusal {
+func (h *Handoff) gaveUp(ctx context.Context, a *attempt, p *participant) *refusal {
+	h.mu.Lock()
+	p.canary, p.detail = a.canary, a.detail
+	h.mu.Unlock()
 	cause := context.Cause(ctx)
 	if !errors.Is(cause, errDeadline) {
 		return refuse(CodeCanceled, "the request ended before the restart began: %v", cause)
 	}
-	return h.late(h.busy(context.WithoutCancel(ctx), a))
+	return h.late(h.busy(context.WithoutCancel(ctx), a, p.session()))
 }
 
 func (h *Handoff) late(busy []string) *refusal {
