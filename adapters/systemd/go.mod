@@ -7,7 +7,10 @@ require (
 	github.com/godbus/dbus/v5 v5.2.4
 )
 
-require github.com/google/uuid v1.6.0 // indirect
+require (
+	github.com/gofrs/flock v0.13.2 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+)
 
 require (
 	github.com/mulligan-dev/mulligan v0.0.0-00010101000000-000000000000

@@ -47,6 +47,10 @@ func TestMain(m *testing.M) {
 		launcher()
 	case "restart-self":
 		restartSelf()
+	case "handoff":
+		restartByHandoff()
+	case "programs":
+		programLauncher()
 	case "notify":
 		notify()
 	case "oom":

@@ -34,7 +34,7 @@ func TestARestartLeavesTheRequesterInOrder(t *testing.T) {
 		if got := w.box.sessions(); len(got) != 1 || got[0] != "s" || w.box.kept[0].Reason != "a new build" || w.box.kept[0].At.IsZero() {
 			t.Errorf("notices %+v", w.box.kept)
 		}
-		if e := w.hist.entries; len(e) != 1 || e[0].Cause != "deploy" || e[0].Sessions[0] != "s" || e[0].Withdrawn {
+		if e := w.hist.list(); len(e) != 1 || e[0].Cause != "deploy" || e[0].Sessions[0] != "s" || e[0].Withdrawn {
 			t.Errorf("history %+v", e)
 		}
 		time.Sleep(handoff.DefaultDelay - time.Millisecond)
@@ -86,7 +86,7 @@ func TestOthersStandInTheWay(t *testing.T) {
 			t.Errorf("%+v", res)
 		}
 		// A refused request leaves the turn open, turns are admitted, and nothing was spent.
-		if st := w.status("one"); st.Headline != session.Running || len(w.hist.entries) != 0 || len(w.box.kept) != 0 {
+		if st := w.status("one"); st.Headline != session.Running || len(w.hist.list()) != 0 || len(w.box.sessions()) != 0 {
 			t.Errorf("%+v", st)
 		}
 		w.done(two)
@@ -135,7 +135,7 @@ func TestOneDeadlineForAllStages(t *testing.T) {
 		}
 		synctest.Wait()
 		w.begin("three")
-		if w.r.count() != 0 || len(w.box.kept) != 0 {
+		if w.r.count() != 0 || len(w.box.sessions()) != 0 {
 			t.Error("something was left behind")
 		}
 	})
@@ -164,8 +164,8 @@ func TestTwoThatWaitDoNotWaitForEachOther(t *testing.T) {
 		w.restarted("two")
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if w.r.count() != 1 || len(w.hist.entries) != 1 || !slices.Equal(w.box.sessions(), []string{"one", "two"}) {
-			t.Errorf("asked %d times, %d entries, notices %v", w.r.count(), len(w.hist.entries), w.box.sessions())
+		if w.r.count() != 1 || len(w.hist.list()) != 1 || !slices.Equal(w.box.sessions(), []string{"one", "two"}) {
+			t.Errorf("asked %d times, %d entries, notices %v", w.r.count(), len(w.hist.list()), w.box.sessions())
 		}
 	})
 }
@@ -184,8 +184,8 @@ func TestOneThatAsksDuringTheDelayJoins(t *testing.T) {
 			t.Errorf("%+v", res)
 		}
 		w.restarted("two")
-		if len(w.hist.entries) != 1 || len(w.box.kept) != 2 {
-			t.Errorf("%d entries, %d notices", len(w.hist.entries), len(w.box.kept))
+		if len(w.hist.list()) != 1 || len(w.box.sessions()) != 2 {
+			t.Errorf("%d entries, %d notices", len(w.hist.list()), len(w.box.sessions()))
 		}
 	})
 }
@@ -326,7 +326,7 @@ func TestTheCanaryIsAGate(t *testing.T) {
 			if res.OK != c.ok || res.Canary != c.outcome || res.CanaryDetail != c.detail || res.Error != c.err {
 				t.Errorf("%+v: %+v", c, res)
 			}
-			if !c.ok && (len(w.box.kept) != 0 || len(w.hist.entries) != 0 || w.status("s").Headline != session.Running) {
+			if !c.ok && (len(w.box.sessions()) != 0 || len(w.hist.list()) != 0 || w.status("s").Headline != session.Running) {
 				t.Error("a failed canary left something behind")
 			}
 		})
@@ -407,8 +407,8 @@ func TestARefusedRestartLeavesNoNotice(t *testing.T) {
 		if !errors.Is(f.Err, refused) || f.Unknown || !slices.Equal(f.Sessions, []string{"s"}) {
 			t.Errorf("%+v", f)
 		}
-		if len(w.box.kept) != 0 || w.box.all != 1 || !w.hist.entries[0].Withdrawn {
-			t.Errorf("left: %+v, %+v", w.box.kept, w.hist.entries)
+		if len(w.box.sessions()) != 0 || w.box.all != 1 || !w.hist.list()[0].Withdrawn {
+			t.Errorf("left: %+v, %+v", w.box.kept, w.hist.list())
 		}
 		w.begin("t")
 	})
@@ -423,12 +423,12 @@ func TestAnUnknownAnswerIsWaitedOut(t *testing.T) {
 			}
 			time.Sleep(time.Second + handoff.Settle - time.Millisecond)
 			synctest.Wait()
-			if len(w.box.kept) != 1 || len(w.failures) != 0 {
+			if len(w.box.sessions()) != 1 || len(w.failures) != 0 {
 				t.Error("withdrawn too early")
 			}
 			time.Sleep(time.Millisecond)
 			synctest.Wait()
-			if f := <-w.failures; !f.Unknown || len(w.box.kept) != 0 {
+			if f := <-w.failures; !f.Unknown || len(w.box.sessions()) != 0 {
 				t.Errorf("%+v, left %+v", f, w.box.kept)
 			}
 		})
@@ -444,7 +444,7 @@ func TestWhatCannotBeWrittenStopsTheRestart(t *testing.T) {
 			t.Errorf("%+v", res)
 		}
 		time.Sleep(time.Minute)
-		if w.r.count() != 0 || w.status("s").Headline != session.Running || !w.hist.entries[0].Withdrawn {
+		if w.r.count() != 0 || w.status("s").Headline != session.Running || !w.hist.list()[0].Withdrawn {
 			t.Error("it went on")
 		}
 		// One whose part cannot be written stops nobody else's.
@@ -494,7 +494,7 @@ func TestCloseTakesBackWhatWasNotAskedFor(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, w *world) {
 		w.ask(w.begin("s"), `{}`)
 		w.must(w.h.Close())
-		if w.r.count() != 0 || len(w.box.kept) != 0 {
+		if w.r.count() != 0 || len(w.box.sessions()) != 0 {
 			t.Error("it was not taken back")
 		}
 		if res := w.h.Ask(t.Context(), handoff.Asker{}, handoff.Request{}); res.Code != handoff.CodeClosed {

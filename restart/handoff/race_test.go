@@ -24,11 +24,14 @@ func TestManyAtOnce(t *testing.T) {
 			var mu sync.Mutex
 			yes := map[string]bool{}
 			for i := range n {
-				rnd := rand.New(rand.NewPCG(seed, uint64(i)))
 				name := fmt.Sprintf("s%d", i)
 				handle, err := w.s.Open(t.Context(), name)
 				w.must(err)
 				w.handles[name] = handle
+			}
+			for i := range n {
+				rnd := rand.New(rand.NewPCG(seed, uint64(i)))
+				name := fmt.Sprintf("s%d", i)
 				pause := func() { time.Sleep(time.Duration(rnd.IntN(3000)) * time.Millisecond) }
 				all.Go(func() {
 					for range 5 {

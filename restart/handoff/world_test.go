@@ -87,6 +87,11 @@ func (h *history) Entries(context.Context) ([]handoff.Entry, error) {
 	defer h.mu.Unlock()
 	return slices.Clone(h.entries), h.read
 }
+func (h *history) list() []handoff.Entry {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.entries)
+}
 func (h *history) Reserve(_ context.Context, e handoff.Entry) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,0 +1,221 @@
+package systemd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mulligan-dev/mulligan/restart"
+	"github.com/mulligan-dev/mulligan/restart/policy"
+)
+
+// ErrNeedsBus means that something can be read over the bus alone: the programs do not quote what they print.
+var ErrNeedsBus = errors.New("this needs a connection to the bus")
+
+// programWithin bounds one call of a program.
+const programWithin = 15 * time.Second
+
+// Programs reach a manager through systemctl and systemd-run, where this process has no way to the bus and they have one:
+// in a sandbox whose wrappers of them lead out, for one. They are taken only by whoever asks for them, with
+// [BusError.Programs].
+type Programs struct {
+	manager        Manager
+	systemctl, run string
+}
+
+// Programs looks whether systemctl and systemd-run, as found in PATH, reach the manager that Connect did not. The error
+// wraps this one.
+func (e *BusError) Programs(ctx context.Context) (*Programs, error) {
+	p := &Programs{manager: e.Manager}
+	var err1, err2, err3 error
+	p.systemctl, err1 = exec.LookPath("systemctl")
+	p.run, err2 = exec.LookPath("systemd-run")
+	if err1 == nil && err2 == nil {
+		_, err3 = p.show(ctx, "", "Version")
+	}
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, fmt.Errorf("%w; nor through its programs: %w", e, err)
+	}
+	return p, nil
+}
+
+// Manager is the manager at the other end.
+func (p *Programs) Manager() Manager { return p.manager }
+
+// exec runs one of the programs and returns what it printed.
+func (p *Programs) exec(ctx context.Context, program string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, programWithin)
+	defer cancel()
+	if p.manager == User {
+		args = append([]string{"--user"}, args...)
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), "SYSTEMD_COLORS=0", "SYSTEMD_PAGER=", "LC_ALL=C.UTF-8")
+	var out, text bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &text
+	err := cmd.Run()
+	if cause := context.Cause(ctx); cause != nil && err != nil {
+		return "", fmt.Errorf("%s: %w", program, cause) // it was killed, and may have done what it was to do
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", program, err, strings.TrimSpace(text.String()))
+	}
+	return out.String(), nil
+}
+
+// show reads properties of a unit, or of the manager when unit is empty.
+func (p *Programs) show(ctx context.Context, unit string, names ...string) (map[string]string, error) {
+	args := []string{"show"}
+	for _, n := range names {
+		args = append(args, "-p", n)
+	}
+	if unit != "" {
+		args = append(args, "--", unit)
+	}
+	out, err := p.exec(ctx, p.systemctl, args...)
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]string{}
+	for line := range strings.Lines(out) {
+		if name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "="); ok {
+			values[name] = value
+		}
+	}
+	for _, n := range names {
+		if _, ok := values[n]; !ok {
+			return nil, fmt.Errorf("read %s of %s: systemctl does not print it", n, unit)
+		}
+	}
+	return values, nil
+}
+
+// MayRestart is [Conn.MayRestart]. Whether somebody but root may manage the system's units cannot be asked without a bus,
+// and is refused.
+func (p *Programs) MayRestart(ctx context.Context, unit string) error {
+	v, err := p.show(ctx, unit, "LoadState", "RefuseManualStart")
+	switch {
+	case err != nil:
+		return fmt.Errorf("restart %s: %w", unit, err)
+	case v["LoadState"] != "loaded":
+		return fmt.Errorf("restart %s: the manager knows no such unit (%s)", unit, v["LoadState"])
+	case v["RefuseManualStart"] == "yes":
+		return fmt.Errorf("restart %s: %w: it has RefuseManualStart=yes", unit, ErrNotAllowed)
+	case p.manager == System && os.Geteuid() != 0:
+		return fmt.Errorf("restart %s: %w: whether user %d may cannot be asked without a bus", unit, ErrNotAllowed, os.Geteuid())
+	}
+	return nil
+}
+
+// Restart is [Conn.Restart].
+func (p *Programs) Restart(ctx context.Context, unit string) error {
+	if _, err := p.exec(ctx, p.systemctl, "--no-ask-password", "--no-block", "restart", "--", unit); err != nil {
+		return fmt.Errorf("restart %s: %w", unit, err)
+	}
+	return nil
+}
+
+// ExecStart is refused with ErrNeedsBus: systemctl prints a command without its quotes, and a guess would start something
+// else.
+func (p *Programs) ExecStart(_ context.Context, unit string) ([]Command, error) {
+	return nil, fmt.Errorf("read the command of %s: %w", unit, ErrNeedsBus)
+}
+
+// exits implements Way.
+func (p *Programs) exits(ctx context.Context, unit string) (e exits, err error) {
+	v, err := p.show(ctx, unit, "Restart", "MainPID", "RestartPreventExitStatus", "RestartForceExitStatus", "SuccessExitStatus")
+	if err != nil {
+		return e, err
+	}
+	e.Restart = v["Restart"]
+	if e.Main, err = strconv.Atoi(v["MainPID"]); err != nil {
+		return e, fmt.Errorf("read MainPID of %s: %w", unit, err)
+	}
+	for name, to := range map[string]*[]int{"RestartPreventExitStatus": &e.Prevent, "RestartForceExitStatus": &e.Force,
+		"SuccessExitStatus": &e.Success} {
+		for word := range strings.FieldsSeq(v[name]) {
+			if code, err := strconv.Atoi(word); err == nil { // the others are signals
+				*to = append(*to, code)
+			}
+		}
+	}
+	return e, nil
+}
+
+// ProgramLauncher is a [Launcher] through [Programs]: services alone, since a scope is made of a process over the bus.
+type ProgramLauncher struct {
+	l *Launcher
+	p *Programs
+}
+
+var _ restart.Launcher = (*ProgramLauncher)(nil)
+
+// NewLauncher checks the config, which has neither Conn nor Scope.
+func (p *Programs) NewLauncher(c LauncherConfig) (*ProgramLauncher, error) {
+	if c.Conn != nil || c.Scope {
+		return nil, errors.New("systemd launcher through its programs: Conn and Scope need a connection to the bus")
+	}
+	c.Conn = &Conn{manager: p.manager} // never asked; the rest of the config is judged in one place
+	l, err := NewLauncher(c)
+	if err != nil {
+		return nil, err
+	}
+	return &ProgramLauncher{l, p}, nil
+}
+
+// Mode implements restart.Launcher.
+func (l *ProgramLauncher) Mode() restart.Mode { return restart.Runner }
+
+// Preflight implements restart.Launcher.
+func (l *ProgramLauncher) Preflight(ctx context.Context, o restart.Order) policy.Preflight {
+	if p := restart.SupervisedPreflight(o.Dead); p.Code != "" {
+		return p
+	}
+	if _, err := l.p.show(ctx, "", "Version"); err != nil {
+		return policy.Preflight{Code: Unreachable, Text: fmt.Sprintf("The %s manager of systemd does not answer.", l.p.manager)}
+	}
+	return policy.Preflight{}
+}
+
+// UnitName is the name of the unit for a launch.
+func (l *ProgramLauncher) UnitName(launch string) string { return l.l.UnitName(launch) }
+
+// Launch implements restart.Launcher. It returns when the manager has started the runner.
+func (l *ProgramLauncher) Launch(ctx context.Context, o restart.Order) (restart.Started, error) {
+	c := l.l.c
+	command := c.Command(o)
+	if len(command) == 0 || command[0] == "" {
+		return restart.Started{}, errors.New("the runner has no command")
+	}
+	unit := l.UnitName(o.Launch)
+	args := []string{"--no-ask-password", "--quiet", "--collect", "--unit", unit,
+		"--description", "Mulligan: " + o.Dead.Project + "/" + o.Dead.Name + " once more",
+		"-p", "Type=exec", "-p", "Restart=no", "-p", "OOMPolicy=continue", "-p", "KillMode=mixed",
+		"-p", fmt.Sprintf("TimeoutStopSec=%dus", c.Stop.Microseconds())}
+	if c.Slice != "" {
+		args = append(args, "--slice", c.Slice)
+	}
+	for _, kv := range c.Env {
+		args = append(args, "--setenv="+kv)
+	}
+	args = append(args, "--")
+	for _, word := range command {
+		args = append(args, strings.ReplaceAll(word, "$", "$$")) // the manager expands variables, and halves what is doubled
+	}
+	if _, err := l.p.exec(ctx, l.p.run, args...); err != nil {
+		return restart.Started{}, fmt.Errorf("start %s: %w", unit, err)
+	}
+	v, err := l.p.show(ctx, unit, "MainPID")
+	pid, bad := strconv.Atoi(v["MainPID"])
+	if err != nil || bad != nil || pid == 0 {
+		// It is gone already, or cannot be asked for: then nobody knows when it ends, which the lease bounds.
+		return restart.Started{}, nil //nolint:nilerr // the launch itself went well
+	}
+	return restart.Started{Exited: exited(pid)}, nil
+}
