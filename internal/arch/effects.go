@@ -48,6 +48,8 @@ var writers = []writer{
 	{Package: "probe/canary", Calls: []string{"os.MkdirTemp", "os.RemoveAll", "os.MkdirAll", "golang.org/x/sys/unix.Open"},
 		Why: "a canary gets an empty folder that is thrown away with it, and Landlock wants handles (O_PATH) that neither " +
 			"read nor write"},
+	{Package: "adapters/systemd/...", Calls: []string{"os.OpenFile", "os.MkdirAll", "os.Rename"},
+		Why: "a unit file is the service manager's, in a folder of the system's and readable by all, not state of ours"},
 	{Package: "internal/bench/...", Why: "the program that it relaunches writes down when it began"},
 	{Package: "internal/require", Why: "it makes trees for tests, in the tests' own folders"},
 }
