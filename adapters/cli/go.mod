@@ -4,6 +4,8 @@ go 1.26.0
 
 replace github.com/mulligan-dev/mulligan => ../..
 
+replace github.com/mulligan-dev/mulligan/adapters/systemd => ../systemd
+
 replace github.com/mulligan-dev/mulligan/adapters/sqlite => ../sqlite
 
 replace github.com/mulligan-dev/mulligan/adapters/postgres => ../postgres
@@ -12,6 +14,7 @@ require (
 	github.com/mulligan-dev/mulligan v0.0.0-00010101000000-000000000000
 	github.com/mulligan-dev/mulligan/adapters/postgres v0.0.0-00010101000000-000000000000
 	github.com/mulligan-dev/mulligan/adapters/sqlite v0.0.0-00010101000000-000000000000
+	github.com/mulligan-dev/mulligan/adapters/systemd v0.0.0-00010101000000-000000000000
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/rs/zerolog v1.35.1
 	github.com/spf13/cobra v1.10.2
@@ -20,7 +23,9 @@ require (
 )
 
 require (
+	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
+	github.com/godbus/dbus/v5 v5.2.4 // indirect
 	github.com/gofrs/flock v0.13.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect

@@ -71,6 +71,7 @@ func TestScripts(t *testing.T) {
 			"await":      await,
 			"golden":     golden,
 			"secret":     secret,
+			"unit":       unit,
 		},
 	})
 }

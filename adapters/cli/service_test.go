@@ -1,0 +1,129 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mulligan-dev/mulligan/internal/require"
+)
+
+// unit runs the command line, and puts the unit that it shows into the file "unit", with what differs from machine to
+// machine taken out: unit NAME ARG...
+func unit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: unit NAME ARG...")
+	}
+	ts.Check(ts.Exec("mulligan", args[1:]...))
+	out := strings.ReplaceAll(ts.ReadFile("stdout"), ts.Getenv("WORK"), "/work")
+	out = regexp.MustCompile(`(?m)^Environment=.*$`).ReplaceAllString(out, "Environment=PATH=/usr/bin:/bin")
+	out = regexp.MustCompile(`(?m)^ExecStart=\S+`).ReplaceAllString(out, "ExecStart=mulligan")
+	out = regexp.MustCompile(`(?m)^A user's services end.*\n`).ReplaceAllString(out, "") // as the machine's user has it
+	ts.Check(os.WriteFile(ts.MkAbs("unit"), []byte(out), 0o600))
+}
+
+// mulligan runs the command line in the test binary, which inside a systemd is where it is.
+func mulligan(t *testing.T, env []string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(filepath.SplitList(os.Getenv("PATH"))[0], "mulligan"), args...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func TestServiceUnderSystemManager(t *testing.T) {
+	t.Parallel()
+	if require.Systemd(t, require.SystemManager) {
+		serviceRuns(t, "--system")
+	}
+}
+
+func TestServiceUnderUserManager(t *testing.T) {
+	t.Parallel()
+	if require.Systemd(t, require.UserManager) {
+		serviceRuns(t)
+	}
+}
+
+// serviceRuns installs the real loop, sees it run, killed and started again, and stopped in order.
+func serviceRuns(t *testing.T, flags ...string) {
+	home := t.TempDir()
+	env := []string{"MULLIGAN_HOME=" + home}
+	run := func(args ...string) (string, error) {
+		t.Helper()
+		return mulligan(t, env, append(append([]string{"service"}, args...), flags...)...)
+	}
+	type state struct {
+		Load, Active, Sub, File string
+		PID, Restarts           int
+	}
+	status := func() (s state) {
+		t.Helper()
+		out, _ := run("status", "-j")
+		if err := json.Unmarshal([]byte(out), &s); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return s
+	}
+	if out, err := run("status"); err == nil || !strings.Contains(out, "is not installed") {
+		t.Errorf("before: %v, %s", err, out)
+	}
+	out, err := run("install")
+	if err == nil || !strings.Contains(out, "nobody can be asked here") || !strings.Contains(out, "[Service]") {
+		t.Errorf("without an answer: %v, %s", err, out)
+	}
+	if s := status(); s.Load != "not-found" {
+		t.Errorf("it was written without an answer: %+v", s)
+	}
+	for range 2 { // again replaces it
+		if out, err = run("install", "--yes"); err != nil || !strings.Contains(out, "Installed and started.") {
+			t.Fatalf("%v, %s", err, out)
+		}
+	}
+	if !strings.Contains(out, "word for word") {
+		t.Errorf("the second time: %s", out)
+	}
+	if user := len(flags) == 0; strings.Contains(out, "enable-linger") != user {
+		t.Errorf("linger of a user's service alone: %s", out)
+	}
+	up := status()
+	if up.Active != "active" || up.File != "enabled" || up.PID == 0 {
+		t.Errorf("%+v", up)
+	}
+	if out, err := run("status"); err != nil || !strings.Contains(out, "active (running)") {
+		t.Errorf("%v, %s", err, out)
+	}
+	p, err := os.FindProcess(up.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if s := status(); s.Active == "active" && s.PID != up.PID && s.PID != 0 && s.Restarts == 1 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("a healer that was killed did not come back: %+v", status())
+		}
+	}
+	args := []string{"stop", "mulligan.service"}
+	if len(flags) == 0 {
+		args = append([]string{"--user"}, args...)
+	}
+	if out, err := exec.CommandContext(t.Context(), "systemctl", args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v, %s", err, out)
+	}
+	out, err = run("status")
+	if err == nil || !strings.Contains(out, "inactive (dead)") || strings.Contains(out, "last end") {
+		t.Errorf("after an orderly stop: %v, %s", err, out)
+	}
+}
