@@ -38,6 +38,21 @@ func mulligan(t *testing.T, env []string, args ...string) (string, error) {
 	return string(out), err
 }
 
+// answer installs at a terminal, where somebody answers.
+func answer(t *testing.T, env []string, says string, flags ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath("script"); err != nil {
+		t.Fatal("script is missing: apt-get install bsdutils")
+	}
+	cmd := exec.CommandContext(t.Context(), "script", "-qec", strings.Join(append([]string{"mulligan service install"}, flags...), " "), "/dev/null")
+	cmd.Env, cmd.Stdin = append(os.Environ(), env...), strings.NewReader(says)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	return string(out)
+}
+
 func TestServiceUnderSystemManager(t *testing.T) {
 	t.Parallel()
 	if require.Systemd(t, require.SystemManager) {
@@ -82,13 +97,19 @@ func serviceRuns(t *testing.T, flags ...string) {
 	if s := status(); s.Load != "not-found" {
 		t.Errorf("it was written without an answer: %+v", s)
 	}
+	if out := answer(t, env, "n\n", flags...); !strings.Contains(out, "[y/N]") || !strings.Contains(out, "Nothing was written.") || status().Load != "not-found" {
+		t.Errorf("a person who says no: %s", out)
+	}
+	if out := answer(t, env, "y\n", flags...); !strings.Contains(out, "Installed and started.") || status().Active != "active" {
+		t.Errorf("a person who says yes: %s", out)
+	}
 	for range 2 { // again replaces it
 		if out, err = run("install", "--yes"); err != nil || !strings.Contains(out, "Installed and started.") {
 			t.Fatalf("%v, %s", err, out)
 		}
 	}
 	if !strings.Contains(out, "word for word") {
-		t.Errorf("the second time: %s", out)
+		t.Errorf("another time: %s", out)
 	}
 	if user := len(flags) == 0; strings.Contains(out, "enable-linger") != user {
 		t.Errorf("linger of a user's service alone: %s", out)

@@ -333,6 +333,23 @@ func TestTheCanaryIsAGate(t *testing.T) {
 	}
 }
 
+// The canary runs while others work, so one may have begun a turn meanwhile.
+func TestATurnThatBeganDuringTheCanaryStandsInTheWay(t *testing.T) {
+	t.Parallel()
+	slow := func(c *handoff.Config) {
+		c.Canary = func(context.Context) (handoff.Outcome, string) { time.Sleep(10 * time.Second); return handoff.Passed, "" }
+	}
+	bubble(t, slow, func(t *testing.T, w *world) {
+		a := w.later(w.begin("one"), `{"canary":true}`)
+		time.Sleep(5 * time.Second)
+		w.begin("two")
+		if res := <-a; res.OK || res.WaitedMs != 10000 || !slices.Equal(res.InFlight, []string{"two"}) {
+			t.Errorf("%+v", res)
+		}
+		w.begin("three")
+	})
+}
+
 func says(o handoff.Outcome, detail string) func(context.Context) (handoff.Outcome, string) {
 	return func(context.Context) (handoff.Outcome, string) { return o, detail }
 }

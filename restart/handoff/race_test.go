@@ -7,10 +7,12 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mulligan-dev/mulligan/ledger/session"
 	"github.com/mulligan-dev/mulligan/restart/handoff"
+	"github.com/mulligan-dev/mulligan/restart/sessions"
 )
 
 // Many sessions run turns, ask, give up and are aborted at once. Whoever is told yes is in order and has a notice;
@@ -93,4 +95,53 @@ func TestManyAtOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// looked calls a hook each time somebody looks at the open turns.
+type looked struct {
+	*sessions.Service
+	hook func()
+}
+
+func (l *looked) Turns() []*sessions.Turn {
+	out := l.Service.Turns()
+	if hook := l.hook; hook != nil {
+		l.hook = nil
+		hook()
+	}
+	return out
+}
+
+// One that waited gives up in the very moment in which the last one at work was seen to have ended: from then on it is at
+// work itself, and is not cut off.
+func TestOneThatGivesUpIsAtWorkAgain(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, w *world) {
+		s := &looked{Service: w.s}
+		w.h.Attach(s)
+		one, two, three := w.begin("one"), w.begin("two"), w.begin("three")
+		a := w.later(one, `{"wait":true}`)
+		synctest.Wait()
+		b := w.later(two, `{"wait":true}`)
+		synctest.Wait()
+		left := make(chan handoff.Result, 1)
+		s.hook = func() {
+			two.Cancel(errors.New("the user said stop"))
+			left <- <-b
+		}
+		w.done(three)
+		if res := <-left; res.OK {
+			t.Errorf("%+v", res)
+		}
+		synctest.Wait()
+		select {
+		case res := <-a:
+			t.Fatalf("a turn under way would be cut off: %+v", res)
+		default:
+		}
+		w.done(two)
+		if res := <-a; !res.OK {
+			t.Errorf("%+v", res)
+		}
+	})
 }

@@ -24,14 +24,15 @@ import (
 const role = "HANDOFF_TEST_ROLE"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(role) == "exec" {
-		if err := execSelf(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
+	programs := map[string]func() error{"exec": execSelf, "die": dieAt}
+	program, ok := programs[os.Getenv(role)]
+	if !ok {
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
+	if err := program(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // life is what each of the program's lives writes about itself.
