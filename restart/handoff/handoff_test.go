@@ -337,7 +337,10 @@ func TestTheCanaryIsAGate(t *testing.T) {
 func TestATurnThatBeganDuringTheCanaryStandsInTheWay(t *testing.T) {
 	t.Parallel()
 	slow := func(c *handoff.Config) {
-		c.Canary = func(context.Context) (handoff.Outcome, string) { time.Sleep(10 * time.Second); return handoff.Passed, "" }
+		c.Canary = func(context.Context) (handoff.Outcome, string) {
+			time.Sleep(10 * time.Second)
+			return handoff.Passed, ""
+		}
 	}
 	bubble(t, slow, func(t *testing.T, w *world) {
 		a := w.later(w.begin("one"), `{"canary":true}`)
