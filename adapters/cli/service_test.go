@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/mulligan-dev/mulligan/internal/require"
+	"github.com/mulligan-dev/mulligan/restart/drain"
 )
 
 // unit runs the command line, and puts the unit that it shows into the file "unit", with what differs from machine to
@@ -27,6 +28,26 @@ func unit(ts *testscript.TestScript, neg bool, args []string) {
 	out = regexp.MustCompile(`(?m)^ExecStart=\S+`).ReplaceAllString(out, "ExecStart=mulligan")
 	out = regexp.MustCompile(`(?m)^A user's services end.*\n`).ReplaceAllString(out, "") // as the machine's user has it
 	ts.Check(os.WriteFile(ts.MkAbs("unit"), []byte(out), 0o600))
+}
+
+// The service gets longer to stop than a drain with the default waits may take.
+func TestServiceOutwaitsADrain(t *testing.T) {
+	t.Parallel()
+	d, err := drain.New(drain.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile("testdata/script/service.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`TimeoutStopSec=(\d+)`).FindSubmatch(b)
+	if found == nil {
+		t.Fatal("no TimeoutStopSec=")
+	}
+	if stop, err := time.ParseDuration(string(found[1]) + "s"); err != nil || stop <= d.Bound() {
+		t.Errorf("the service gets %v, a drain takes up to %v (%v)", stop, d.Bound(), err)
+	}
 }
 
 // mulligan runs the command line in the test binary, which inside a systemd is where it is.

@@ -21,6 +21,7 @@ import (
 	"github.com/mulligan-dev/mulligan/internal/require"
 	"github.com/mulligan-dev/mulligan/ledger/effect"
 	"github.com/mulligan-dev/mulligan/ledger/session"
+	"github.com/mulligan-dev/mulligan/notify/bootnotice"
 	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/restart/handoff"
 	"github.com/mulligan-dev/mulligan/restart/sessions"
@@ -29,7 +30,7 @@ import (
 // noticeFile keeps one notice in a file.
 type noticeFile string
 
-func (f noticeFile) Request(_ context.Context, n handoff.Notice) error {
+func (f noticeFile) Request(_ context.Context, n bootnotice.Request) error {
 	b, err := json.Marshal(n)
 	return errors.Join(err, os.WriteFile(string(f), b, 0o600))
 }
@@ -81,7 +82,7 @@ func restartByHandoff() {
 	}{PID: os.Getpid()}
 	start := sessions.Start{}
 	if b, err := os.ReadFile(string(notice)); err == nil {
-		var n handoff.Notice
+		var n bootnotice.Request
 		fatal(json.Unmarshal(b, &n))
 		life.Told = n.Reason
 		h.Woken(n.Session)

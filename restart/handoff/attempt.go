@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mulligan-dev/mulligan/notify/bootnotice"
 )
 
 // attempt is one restart that is prepared, for all that asked for it. Its fields are guarded by the handoff's lock.
@@ -24,7 +26,7 @@ type attempt struct {
 	writing, committed bool
 	inFlight           []string
 	entry              Entry
-	notices            []Notice
+	notices            []bootnotice.Request
 	// late are those that join after it was committed and are still writing.
 	late sync.WaitGroup
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mulligan-dev/mulligan/ledger/session"
+	"github.com/mulligan-dev/mulligan/notify/bootnotice"
 	"github.com/mulligan-dev/mulligan/restart/sessions"
 )
 
@@ -84,7 +85,7 @@ func (h *Handoff) write(a *attempt, p *participant) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), writeWithin)
 	defer cancel()
-	n := Notice{ID: sessions.NewID(), Session: turn.Session(), Reason: p.request.Reason, At: h.c.Now()}
+	n := bootnotice.Request{ID: sessions.NewID(), Session: turn.Session(), Reason: p.request.Reason, At: h.c.Now()}
 	if h.c.Notices != nil {
 		if err := h.c.Notices.Request(ctx, n); err != nil {
 			p.refused = refuse(CodeNotWritten, "the notice for after the restart could not be written: %v", err)
@@ -204,7 +205,7 @@ func (h *Handoff) reopen(a *attempt) {
 
 // undo takes back what was written before the restart was asked for. The turns have ended; only the host can go on with
 // them, which Config.Failed is for.
-func (h *Handoff) undo(a *attempt) []Notice {
+func (h *Handoff) undo(a *attempt) []bootnotice.Request {
 	h.mu.Lock()
 	notices := a.notices
 	h.mu.Unlock()
@@ -219,7 +220,7 @@ func (h *Handoff) undo(a *attempt) []Notice {
 	return notices
 }
 
-func (h *Handoff) withdraw(n Notice) {
+func (h *Handoff) withdraw(n bootnotice.Request) {
 	if h.c.Notices == nil {
 		return
 	}

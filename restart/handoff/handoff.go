@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/mulligan-dev/mulligan/internal/host"
 	"github.com/mulligan-dev/mulligan/ledger/session"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/notify/bootnotice"
 	"github.com/mulligan-dev/mulligan/restart/sessions"
 )
 
@@ -67,20 +67,11 @@ type Unit interface {
 	Own(ctx context.Context) (string, error)
 }
 
-// Notice is a restart that a session asked for, as the notices keep it. It has the fields of a bootnotice.Request, so that
-// one converts into the other.
-type Notice struct {
-	ID      string     `json:"id"`
-	Session string     `json:"session"`
-	Reason  string     `json:"reason,omitempty"`
-	At      stamp.Time `json:"at"`
-}
-
 // Notices keeps what a session is told after a restart. It is also the record that the restart was meant: a boot that
-// finds it is no crash.
+// finds it is no crash. A *boot.Outbox is one.
 type Notices interface {
 	// Request writes a notice down, durably when it returns.
-	Request(ctx context.Context, n Notice) error
+	Request(ctx context.Context, r bootnotice.Request) error
 	// Withdraw takes one back; one that is not there is no error.
 	Withdraw(ctx context.Context, id string) error
 }
@@ -195,9 +186,6 @@ func (h *Handoff) notify() {
 	close(h.changed)
 	h.changed = make(chan struct{})
 }
-
-// inert reports that this process is a canary: it takes no part in anything.
-func inert() bool { return os.Getenv("MULLIGAN_CANARY") != "" }
 
 // Token reports whether a text may be the name of a unit: letters, digits, and _ . @ -
 func Token(s string) bool {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mulligan-dev/mulligan/adapters/memory"
 	"github.com/mulligan-dev/mulligan/ledger/session"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 	"github.com/mulligan-dev/mulligan/restart/handoff"
 	"github.com/mulligan-dev/mulligan/restart/sessions"
 )
@@ -544,6 +545,17 @@ func TestTheToolsTextAndJSON(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, good)
 		}
 	})
+}
+
+func TestACanaryRestartsNothing(t *testing.T) {
+	w := newWorld(t, nil)
+	t.Setenv(inside.Var, "c1")
+	if res := w.h.Ask(t.Context(), handoff.Asker{}, handoff.Request{}); res.Code != handoff.CodeInert || w.r.checked != 0 {
+		t.Errorf("%+v", res)
+	}
+	if _, err := handoff.OpenHistory(t.TempDir()); !errors.Is(err, inside.ErrOutside) {
+		t.Errorf("it opens the live history: %v", err)
+	}
 }
 
 func TestNewSaysAllAtOnce(t *testing.T) {

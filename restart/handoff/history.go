@@ -13,6 +13,7 @@ import (
 
 	"github.com/mulligan-dev/mulligan/internal/durable"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 )
 
 // ErrBudget means that as many restarts as are allowed were asked for in the window.
@@ -68,6 +69,9 @@ type File struct {
 
 // OpenHistory opens the history in a folder of the state folder, made when it is absent.
 func OpenHistory(dir string) (*File, error) {
+	if err := inside.Refuse(dir); err != nil {
+		return nil, fmt.Errorf("open the history of restarts: %w", err)
+	}
 	d, err := durable.System{}.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the history of restarts: %w", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/effect"
 	"github.com/mulligan-dev/mulligan/ledger/session"
+	"github.com/mulligan-dev/mulligan/notify/bootnotice"
 	"github.com/mulligan-dev/mulligan/restart/handoff"
 	"github.com/mulligan-dev/mulligan/restart/sessions"
 )
@@ -40,7 +41,7 @@ func die(where string) {
 // fileNotice is an outbox of one file.
 type fileNotice string
 
-func (f fileNotice) Request(_ context.Context, n handoff.Notice) error {
+func (f fileNotice) Request(_ context.Context, n bootnotice.Request) error {
 	b, err := json.Marshal(n)
 	err = errors.Join(err, os.WriteFile(string(f), b, 0o600))
 	die(atNotice)

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mulligan-dev/mulligan/ledger/session"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 	"github.com/mulligan-dev/mulligan/restart/sessions"
 )
 
@@ -223,8 +224,8 @@ func (h *Handoff) entitled(ctx context.Context, p *participant) *refusal {
 	if refused := p.request.check(); refused != nil {
 		return refused
 	}
-	if inert() {
-		return refuse(CodeInert, "this process is a canary: it restarts nothing")
+	if inside.Inert() {
+		return refuse(CodeInert, "%v", inside.ErrInert)
 	}
 	unit, err := h.unit(ctx)
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"github.com/mulligan-dev/mulligan/adapters/memory"
 	"github.com/mulligan-dev/mulligan/ledger/effect"
 	"github.com/mulligan-dev/mulligan/ledger/session"
+	"github.com/mulligan-dev/mulligan/notify/bootnotice"
+	"github.com/mulligan-dev/mulligan/restart/boot"
 	"github.com/mulligan-dev/mulligan/restart/handoff"
 	"github.com/mulligan-dev/mulligan/restart/sessions"
 )
@@ -42,15 +44,18 @@ func (r *restarter) Restart(_ context.Context, unit string) error {
 }
 func (r *restarter) count() int { r.mu.Lock(); defer r.mu.Unlock(); return len(r.asked) }
 
+// The outbox of restart/boot is where notices go.
+var _ handoff.Notices = (*boot.Outbox)(nil)
+
 // outbox keeps notices in memory, and notes what was in the log when one was written.
 type outbox struct {
 	mu   sync.Mutex
-	kept []handoff.Notice
+	kept []bootnotice.Request
 	fail error
 	all  int
 }
 
-func (o *outbox) Request(_ context.Context, n handoff.Notice) error {
+func (o *outbox) Request(_ context.Context, n bootnotice.Request) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.fail != nil {
@@ -62,7 +67,7 @@ func (o *outbox) Request(_ context.Context, n handoff.Notice) error {
 func (o *outbox) Withdraw(_ context.Context, id string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.kept = slices.DeleteFunc(o.kept, func(n handoff.Notice) bool { return n.ID == id })
+	o.kept = slices.DeleteFunc(o.kept, func(n bootnotice.Request) bool { return n.ID == id })
 	return nil
 }
 func (o *outbox) sessions() (out []string) {
