@@ -96,12 +96,6 @@ func (e ExecSelf) Restart(ctx context.Context, _ string) error {
 	return fmt.Errorf("restart by exec of %s: %w", path, syscall.Exec(path, args, env))
 }
 
-// refusedBy is a host's own refusal. It does not wrap: the error of a context that ran out in the host's own work must
-// not be taken for an answer that was lost.
-func refusedBy(what string, err error) error {
-	return fmt.Errorf("%s: the host refuses: %v", what, err)
-}
-
 // ExitPolicy tells what a unit's manager does when its main process exits. The systemd adapter has one.
 type ExitPolicy interface {
 	// RestartsOnExit is nil when the manager restarts the unit after this process exits with the code, and else says why
@@ -146,7 +140,8 @@ func (e ExitStatus) Restart(ctx context.Context, unit string) error {
 	return nil
 }
 
-// noContext is an error that can be no context's: nothing was asked of anybody, so it is a definite refusal.
+// noContext is an error that can be no context's. Nothing was asked of anybody, so it is a definite refusal, and not an
+// answer that was lost.
 func noContext(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return errors.New(err.Error())
