@@ -156,7 +156,8 @@ func (h *Handoff) fire(a *attempt) {
 	select {
 	case <-time.After(h.c.Delay):
 	case <-h.stop.Done():
-		h.takenBack(a, Failure{Err: errors.New("the handoff was closed before the restart was asked for")})
+		// This process is ending by itself. The turns have ended for a restart, so the next boot has to tell them.
+		h.c.Log.Warn("the process ends before its restart was asked for: the notices stay", "unit", a.entry.Unit)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askWithin)

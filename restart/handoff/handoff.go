@@ -162,8 +162,8 @@ func (h *Handoff) Attach(s Sessions) {
 	h.sessions = s
 }
 
-// Close gives up what waits, and takes a restart back that was announced and not yet asked for. One that was asked for is
-// left as it is: this process is most likely ending because of it.
+// Close gives up what waits. A restart that was announced and not yet asked for is not asked for any more; what is
+// written down stays, because the process is ending: whoever begins next tells the sessions whose turns ended for it.
 func (h *Handoff) Close() error {
 	h.mu.Lock()
 	h.halt()

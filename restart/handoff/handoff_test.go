@@ -510,13 +510,15 @@ type own struct {
 
 func (o own) Own(context.Context) (string, error) { return o.name, o.err }
 
-func TestCloseTakesBackWhatWasNotAskedFor(t *testing.T) {
+// A process that is told to stop in the second before its restart is asked for: the session's turn has ended, so it has
+// to be told by whoever comes next.
+func TestCloseKeepsTheNotice(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, w *world) {
 		w.ask(w.begin("s"), `{}`)
 		w.must(w.h.Close())
-		if w.r.count() != 0 || len(w.box.sessions()) != 0 {
-			t.Error("it was not taken back")
+		if w.r.count() != 0 || len(w.box.sessions()) != 1 || w.hist.list()[0].Withdrawn || len(w.failures) != 0 {
+			t.Error("it was asked for, or its notice is gone")
 		}
 		if res := w.h.Ask(t.Context(), handoff.Asker{}, handoff.Request{}); res.Code != handoff.CodeClosed {
 			t.Errorf("%+v", res)
