@@ -62,7 +62,7 @@ func newServiceInstall(s *shared) *cobra.Command {
 		Long: "Show the unit file of the healer's loop and, when that is confirmed, write it, enable it and start it. Nothing is\n" +
 			"written before it was shown: --yes confirms beforehand, -n shows only. The state folder, the config file and PATH\n" +
 			"are those of this call. Again, it replaces the unit and starts the healer anew.\n\n" +
-			"A replacement that the healer starts runs inside the service, and ends when that is stopped.",
+			"A replacement that the healer starts runs in a unit of its own, and goes on when the service is stopped.",
 		Args: s.args(noneOr("argument")),
 	}
 	c.RunE = s.run(func(c *cobra.Command, _ []string) error { return v.install(c.Context()) })

@@ -6,12 +6,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/mulligan-dev/mulligan/adapters/systemd"
 	"github.com/mulligan-dev/mulligan/internal/require"
 	"github.com/mulligan-dev/mulligan/restart/drain"
 )
@@ -91,7 +94,8 @@ func TestServiceUnderUserManager(t *testing.T) {
 // serviceRuns installs the real loop, sees it run, killed and started again, and stopped in order.
 func serviceRuns(t *testing.T, flags ...string) {
 	home := t.TempDir()
-	env := []string{"MULLIGAN_HOME=" + home}
+	live, conf := acme(t)
+	env := []string{"MULLIGAN_HOME=" + home, "MULLIGAN_CONFIG=" + conf}
 	run := func(args ...string) (string, error) {
 		t.Helper()
 		return mulligan(t, env, append(append([]string{"service"}, args...), flags...)...)
@@ -157,15 +161,100 @@ func serviceRuns(t *testing.T, flags ...string) {
 			t.Fatalf("a healer that was killed did not come back: %+v", status())
 		}
 	}
-	args := []string{"stop", "mulligan.service"}
-	if len(flags) == 0 {
-		args = append([]string{"--user"}, args...)
+	systemctl := func(args ...string) {
+		t.Helper()
+		if len(flags) == 0 {
+			args = append([]string{"--user"}, args...)
+		}
+		if out, err := exec.CommandContext(t.Context(), "systemctl", args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v, %s", err, out)
+		}
 	}
-	if out, err := exec.CommandContext(t.Context(), "systemctl", args...).CombinedOutput(); err != nil {
-		t.Fatalf("%v, %s", err, out)
+	put := putBack(t, env, live)
+	here, _ := systemd.Self()
+	if u, err := systemd.OfProcess(put.Pid); err != nil || !strings.HasPrefix(u.Name, "mulligan-") || u == here {
+		t.Errorf("what was put back runs in %v, %v", u, err)
+	}
+	systemctl("restart", "mulligan.service")
+	systemctl("stop", "mulligan.service")
+	if err := put.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("what was put back ended with the healer's service: %v", err)
+	}
+	if err := put.Kill(); err != nil {
+		t.Error(err)
 	}
 	out, err = run("status")
 	if err == nil || !strings.Contains(out, "inactive (dead)") || strings.Contains(out, "last end") {
 		t.Errorf("after an orderly stop: %v, %s", err, out)
+	}
+}
+
+// acme makes a checkout of a program that imports late, and the config of a healer that need not wait.
+func acme(t *testing.T) (live, conf string) {
+	t.Helper()
+	up := require.NewRepo(t)
+	version := func(class string) {
+		up.Write("acme/__init__.py", "")
+		up.Write("acme/wire.py", "class "+class+":\n    pass\n")
+		up.Write("acme/main.py", "import os, time\nopen(os.environ['GO'] + '.began', 'w').close()\nwhile not os.path.exists(os.environ['GO']):\n    time.sleep(0.01)\n"+
+			"from acme.wire import "+class+"\n"+
+			"open(os.environ['GO'] + '.new', 'w').write(str(os.getpid()))\nos.rename(os.environ['GO'] + '.new', os.environ['GO'] + '.up')\n"+
+			"time.sleep(600)\n")
+		up.Commit(class)
+	}
+	version("Frame")
+	live = filepath.Join(t.TempDir(), "live")
+	up.Git("clone", "-q", up.Dir, live)
+	version("Packet")
+	conf = filepath.Join(t.TempDir(), "mulligan.yaml")
+	text := "agent_auto_restart:\n  quiescence_seconds: 0\n  project: acme\n  roots:\n    - {name: acme, dirs: [" + live + "], modules: [acme], runtime: python}\n"
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return live, conf
+}
+
+// putBack has a run broken by an update and waits for the service to put it back.
+func putBack(t *testing.T, env []string, live string) *os.Process {
+	t.Helper()
+	goes := filepath.Join(t.TempDir(), "go")
+	scout := exec.CommandContext(t.Context(), "mulligan", "exec", "--idempotent", "--name", "scout", "--", "python3", "-m", "acme.main")
+	scout.Env, scout.Dir = append(append(os.Environ(), env...), "GO="+goes), live
+	if err := scout.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = scout.Process.Kill() // it died of the update, unless the test failed
+		_ = scout.Wait()
+	}()
+	began := func() bool { _, err := os.Stat(goes + ".began"); return err == nil }
+	for deadline := time.Now().Add(time.Minute); !began(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the run did not begin")
+		}
+	}
+	if out, err := mulligan(t, env, "swap", "--", "git", "-C", live, "pull", "-q"); err != nil {
+		t.Fatalf("%v, %s", err, out)
+	}
+	if err := os.WriteFile(goes, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		b, err := os.ReadFile(goes + ".up")
+		if err == nil {
+			pid, err := strconv.Atoi(string(b))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := os.FindProcess(pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		if time.Now().After(deadline) {
+			out, _ := mulligan(t, env, "show", "scout")
+			t.Fatalf("the run was not put back: %s", out)
+		}
 	}
 }

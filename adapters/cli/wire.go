@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/rs/zerolog"
@@ -60,6 +59,7 @@ type host struct {
 	home   *files.Home
 	log    *slog.Logger
 	cfg    restart.Config
+	units  *unitLauncher // of a healer that is a service
 }
 
 // open opens the state folder and wires everything to it. The caller closes the host.
@@ -84,6 +84,7 @@ func (s *shared) open(c config.Config, level slog.Level) (*host, error) {
 }
 
 func (h *host) close() {
+	h.units.close()
 	if err := h.home.Close(); err != nil {
 		h.log.Warn("the state folder could not be closed cleanly", "error", err)
 	}
@@ -189,22 +190,6 @@ func (h *host) notifiers(c config.Config) ([]notify.Notifier, error) {
 		out, errs = append(out, one), append(errs, err)
 	}
 	return out, errors.Join(errs...)
-}
-
-// launcher starts each replacement under a runner of its own, this command tree in a new process, so that the replacement
-// does not end with the healer.
-func (h *host) launcher() (restart.Launcher, error) {
-	runner, err := h.shared.runner()
-	if err != nil {
-		return nil, err
-	}
-	return &process.RunnerLauncher{
-		Command: func(o restart.Order) []string {
-			return append(slices.Clone(runner), "exec", "--launch", o.Launch, "--lineage", o.Key.String(), "--home", h.home.Dir())
-		},
-		Env: h.shared.env.Environ,
-		Log: filepath.Join(h.runsDir(), "runner.log"),
-	}, nil
 }
 
 // runner is the command line by which this tree is reached in a new process.

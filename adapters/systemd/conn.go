@@ -64,6 +64,9 @@ func (c *Conn) Manager() Manager { return c.manager }
 // Address is the way by which it was reached.
 func (c *Conn) Address() string { return c.address }
 
+// Connected tells whether the manager is still at the other end.
+func (c *Conn) Connected() bool { return c.bus != nil && c.bus.Connected() }
+
 // Close releases the connection.
 func (c *Conn) Close() error {
 	c.bus.Close()

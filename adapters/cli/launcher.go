@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/mulligan-dev/mulligan/adapters/process"
+	"github.com/mulligan-dev/mulligan/adapters/systemd"
+	"github.com/mulligan-dev/mulligan/restart"
+	"github.com/mulligan-dev/mulligan/restart/policy"
+)
+
+// launcher starts each replacement under a runner of its own, this command tree in a new process, so that the replacement
+// does not end with the healer. A healer that is a service, and may make units, has its replacements in units of their own:
+// whatever runs in its own is ended with it.
+func (h *host) launcher() (restart.Launcher, error) {
+	runner, err := h.shared.runner()
+	if err != nil {
+		return nil, err
+	}
+	command := func(o restart.Order) []string {
+		return append(slices.Clone(runner), "exec", "--launch", o.Launch, "--lineage", o.Key.String(), "--home", h.home.Dir())
+	}
+	if unit, err := systemd.Self(); err == nil && !unit.Scope() && (unit.Manager == systemd.User || os.Geteuid() == 0) {
+		h.units = &unitLauncher{manager: unit.Manager, command: command, env: h.shared.env.Environ}
+		return h.units, nil
+	}
+	return &process.RunnerLauncher{Command: command, Env: h.shared.env.Environ, Log: filepath.Join(h.runsDir(), "runner.log")}, nil
+}
+
+// unitLauncher is a systemd launcher that reaches the manager when there is something to launch: most commands launch
+// nothing, and a manager that was started anew is reached again.
+type unitLauncher struct {
+	manager systemd.Manager
+	command func(restart.Order) []string
+	env     []string
+
+	mu   sync.Mutex
+	conn *systemd.Conn
+	in   *systemd.Launcher
+}
+
+// Mode implements restart.Launcher.
+func (l *unitLauncher) Mode() restart.Mode { return restart.Runner }
+
+// Preflight implements restart.Launcher. A manager that cannot be reached is a refusal for now: a plain child would end
+// with the service.
+func (l *unitLauncher) Preflight(ctx context.Context, o restart.Order) policy.Preflight {
+	if p := restart.SupervisedPreflight(o.Dead); p.Code != "" {
+		return p
+	}
+	in, err := l.reach()
+	if err != nil {
+		return policy.Preflight{Code: systemd.Unreachable, Text: err.Error()}
+	}
+	return in.Preflight(ctx, o)
+}
+
+// Launch implements restart.Launcher.
+func (l *unitLauncher) Launch(ctx context.Context, o restart.Order) (restart.Started, error) {
+	in, err := l.reach()
+	if err != nil {
+		return restart.Started{}, err
+	}
+	return in.Launch(ctx, o)
+}
+
+func (l *unitLauncher) reach() (*systemd.Launcher, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.in != nil && l.conn.Connected() {
+		return l.in, nil
+	}
+	l.drop()
+	conn, err := systemd.Connect(context.Background(), l.manager) // the connection lives as long as its context
+	if err != nil {
+		return nil, fmt.Errorf("launch in a unit: %w", err)
+	}
+	l.conn = conn
+	l.in, err = systemd.NewLauncher(systemd.LauncherConfig{Conn: conn, Command: l.command, Env: l.env})
+	return l.in, err
+}
+
+// drop closes the connection.
+func (l *unitLauncher) drop() {
+	if l.conn != nil {
+		_ = l.conn.Close() // it is gone already, or no longer needed
+		l.conn, l.in = nil, nil
+	}
+}
+
+func (l *unitLauncher) close() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop()
+}
