@@ -24,6 +24,10 @@ func TestMain(m *testing.M) {
 	if dsn := os.Getenv("POSTGRES_TEST_APPEND"); dsn != "" {
 		appendForEver(dsn, os.Getenv("POSTGRES_TEST_SCHEMA"), os.Getenv("POSTGRES_TEST_NAME"))
 	}
+	if dsn := os.Getenv("POSTGRES_TEST_DAEMON"); dsn != "" {
+		fmt.Fprintln(os.Stderr, daemon(dsn, os.Getenv("POSTGRES_TEST_SCHEMA"), os.Getenv("POSTGRES_TEST_NAME")))
+		os.Exit(1)
+	}
 	code := m.Run()
 	if err := require.StopPostgres(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
