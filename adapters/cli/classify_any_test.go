@@ -68,6 +68,7 @@ func corpus(t testing.TB) []labelled {
 // were called. None that is no update's may be called one.
 func TestConfusion(t *testing.T) {
 	t.Parallel()
+	allTexts(t)
 	judge, err := classifier()
 	if err != nil {
 		t.Fatal(err)
@@ -122,6 +123,7 @@ func TestConfusion(t *testing.T) {
 // TestEveryFailureIsHeard: the words that are looked for before a text is read miss no failure that reading it would find.
 func TestEveryFailureIsHeard(t *testing.T) {
 	t.Parallel()
+	allTexts(t)
 	judge, err := classifier()
 	if err != nil {
 		t.Fatal(err)
@@ -194,6 +196,7 @@ func hold(t interface {
 // TestAnyText: no mixture of what all runtimes print makes the classifier panic, take long, take memory without bound, or see
 // an update's doing in code that nobody manages.
 func TestAnyText(t *testing.T) {
+	allTexts(t)
 	judge, err := classifier()
 	if err != nil {
 		t.Fatal(err)
@@ -226,6 +229,7 @@ func TestAnyText(t *testing.T) {
 
 // TestMemoryIsBounded: a text of whatever is worst for a parser costs no more memory than a fixed multiple of what is read.
 func TestMemoryIsBounded(t *testing.T) {
+	allTexts(t)
 	judge, err := classifier()
 	if err != nil {
 		t.Fatal(err)
@@ -263,4 +267,12 @@ func FuzzEveryRuntime(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, code int, signal string) {
 		hold(t, judge, classify.Input{Text: text, Exit: classify.Exit{Code: code, Signal: signal}, Roots: roots, Workspaces: workspaces})
 	})
+}
+
+// allTexts skips what judges every text there is, one after the other, where only a look at the rest is wanted.
+func allTexts(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("judges every text there is")
+	}
 }

@@ -14,6 +14,7 @@ import (
 // every runtime is judged, and none that is no update's is taken for one.
 func TestRuntimesBesideEachOther(t *testing.T) {
 	t.Parallel()
+	allTexts(t)
 	judge, err := classifier()
 	if err != nil {
 		t.Fatal(err)
