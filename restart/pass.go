@@ -263,6 +263,13 @@ func (p *pass) saw(rec ledger.Record) {
 	p.h.seen[rec.Key] = rec
 }
 
+// last is a record as it was seen last. Others may be claimed at the same time.
+func (p *pass) last(k ledger.Key) ledger.Record {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.h.seen[k]
+}
+
 // touch notes that a record changed.
 func (p *pass) touch(k ledger.Key) {
 	p.mu.Lock()

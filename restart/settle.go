@@ -135,7 +135,7 @@ func (p *pass) settleDead(ctx context.Context, d *death, code, text string) erro
 	if err := p.settleRecord(ctx, d.rec.Key, ledger.SettleBad, code, text); err != nil {
 		return err
 	}
-	rec := p.h.seen[d.rec.Key]
+	rec := p.last(d.rec.Key)
 	d.rec = &rec
 	if rec.State.Final() {
 		p.remove(ctx, d.bells)

@@ -17,6 +17,7 @@ import (
 	"github.com/mulligan-dev/mulligan/notify"
 	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/restart/managed"
+	"github.com/mulligan-dev/mulligan/restart/policy"
 )
 
 // troupe is a cast whose deaths end in every way that a person is told of, with the kinds of their rows.
@@ -178,17 +179,25 @@ func TestToldOnceThroughKills(t *testing.T) {
 		}
 	}
 	want[notify.KindEpisode] = 1
+	starts := map[string]int{"scout": 2, "warden": 2}
+	for name := range starts {
+		// A healer that is killed between the start of a launch and its program has spent the do-over: told, and not tried again.
+		if strings.HasSuffix(tr.stands(tr.cast[name]), " "+policy.LaunchAborted) {
+			starts[name] = 1
+			want[policy.LaunchAborted]++
+			delete(want, tr.told[name])
+		}
+	}
+	if starts["scout"]+starts["warden"] == 2 {
+		delete(want, notify.KindEpisode) // nobody was put back
+	}
 	check("decided", false)
 	passes, err := os.ReadFile(count)
 	if err != nil || len(passes) < 100 {
 		t.Errorf("the story is too short: %d passes (%v)", len(passes), err)
 	}
 	for name, a := range tr.cast {
-		n := 1
-		if name == "scout" || name == "warden" {
-			n = 2
-		}
-		tr.wantStarts(a, n)
+		tr.wantStarts(a, max(1, starts[name]))
 	}
 	tr.quietNow(box)
 }
