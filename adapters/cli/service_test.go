@@ -26,7 +26,7 @@ func unit(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: unit NAME ARG...")
 	}
 	ts.Check(ts.Exec("mulligan", args[1:]...))
-	out := strings.ReplaceAll(ts.ReadFile("stdout"), ts.Getenv("WORK"), "/work")
+	out := strings.ReplaceAll(ts.ReadFile("stdout"), ts.Getenv("WORK"), "/there")
 	out = regexp.MustCompile(`(?m)^Environment=.*$`).ReplaceAllString(out, "Environment=PATH=/usr/bin:/bin")
 	out = regexp.MustCompile(`(?m)^ExecStart=\S+`).ReplaceAllString(out, "ExecStart=mulligan")
 	out = regexp.MustCompile(`(?m)^A user's services end.*\n`).ReplaceAllString(out, "") // as the machine's user has it
