@@ -99,8 +99,8 @@ var Layers = []Layer{
 	// Turns have clocks and goroutines: ledger/session stays pure, and this is its shell.
 	{Packages: []string{"restart/sessions"}, May: []string{"ledger", "ledger/stamp", "ledger/session", "ledger/effect",
 		"probe/canary/inside", "internal/host"}},
-	// The marker, the heartbeat and the outbox are files of its own.
-	{Packages: []string{"restart/boot"}, May: slices.Concat(engine, system)},
+	// The marker, the heartbeat and the outbox are files of its own; its coordinator decides auto-resume before notices.
+	{Packages: []string{"restart/boot"}, May: slices.Concat(engine, system, []string{"restart/sessions", "restart/resume"})},
 	{Packages: []string{"restart/drain"}, May: slices.Concat(engine, []string{"restart", "restart/sessions", "internal/host"})},
 	{Packages: []string{"restart/handoff"}, May: slices.Concat(engine, []string{"restart", "restart/sessions", "restart/drain",
 		"restart/boot", "probe/canary", "internal/host", "internal/durable"})},

@@ -228,6 +228,8 @@ const (
 	Resumed Fate = "resumed" // the notice travels inside the turn that resumes it
 	Held    Fate = "held"    // skipped, quarantined or paused: told without being woken
 	Aborted Fate = "aborted" // told nothing
+	// Attended means that its host runs a turn of it: told without being woken, and there is nothing to explain.
+	Attended Fate = "attended"
 )
 
 // Ruling is a fate with its words.

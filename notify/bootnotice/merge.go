@@ -60,7 +60,7 @@ func Merge(all []Notice, name, instance string, r Ruling, c Config) (d Delivery,
 	switch r.Fate {
 	case Resumed:
 		d.Way = InTurn
-	case Held:
+	case Held, Attended:
 		d.Way = ByInject
 	}
 	for _, n := range own {

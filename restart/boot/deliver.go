@@ -2,6 +2,7 @@ package boot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -33,6 +34,11 @@ func (k *Keeper) Appeared(name string) {
 	k.mu.Lock()
 	k.present[name] = true
 	k.mu.Unlock()
+	k.again()
+}
+
+// again lets Run look once more.
+func (k *Keeper) again() {
 	select {
 	case k.come <- struct{}{}:
 	default:
@@ -52,8 +58,12 @@ func (k *Keeper) there() (out []string) {
 // and nobody of those concerned came, the target is told. It returns nil when nobody is left to be told in this boot, when
 // ctx ends, or with Close; so it needs no goroutine of its own where all sessions are there from the beginning.
 //
-// Call it after the boot coordinator has decided, for that decides how a session is told.
-func (k *Keeper) Run(ctx context.Context) error {
+// Call it after it was decided which sessions are resumed, for that decides how a session is told. A [Coordinator] does
+// both.
+func (k *Keeper) Run(ctx context.Context) error { return k.rounds(ctx, false) }
+
+// rounds is Run. With stay it goes on when nobody is left, until ctx ends.
+func (k *Keeper) rounds(ctx context.Context, stay bool) error {
 	if k.idle {
 		return nil
 	}
@@ -80,7 +90,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 			return nil
 		case err != nil:
 			return fmt.Errorf("deliver notices: %w", err)
-		case !left && over:
+		case !left && over && !stay:
 			return nil
 		}
 		expiry.Reset(next)
@@ -174,7 +184,14 @@ func (k *Keeper) deliver(ctx context.Context, name string) error {
 	case r.Fate == bootnotice.Aborted:
 		return k.drop(ctx, name)
 	case r.Fate == bootnotice.Free && k.c.Notice.Mode == bootnotice.Wake && k.c.Wake != nil:
-		if err := k.c.Wake(ctx, name); err != nil {
+		err := k.c.Wake(ctx, name)
+		var not *notWoken
+		switch {
+		case errors.As(err, &not):
+			if r = not.ruling; r.Fate == bootnotice.Resumed {
+				return nil
+			}
+		case err != nil:
 			r = bootnotice.Ruling{Fate: bootnotice.Held, Reason: err.Error()}
 		}
 	}

@@ -2,11 +2,14 @@
 // boot this one is and how long nothing ran, and delivers restart notices to sessions. The decisions are those of
 // notify/bootnotice; here are the files, the lock and the clock.
 //
-// Call [New] first, when the state folder and the session store are open and before any session runs: it reads the last
-// marker, writes down who has to be told, and only then leaves a marker of its own. Then let the boot coordinator decide
-// which sessions are resumed; a turn that resumes one takes its notice along ([Keeper.Take]). Then [Keeper.Run] delivers
-// the rest through the host's [Deliverer], and the host says which sessions come later ([Keeper.Appeared]). [Keeper.Busy]
-// notes a turn before it begins; a host whose sessions are in a store needs no such note. [Keeper.Close] records the stop.
+// A host whose sessions are in a store calls [NewCoordinator] first, when the state folder and the store are open and before
+// any session runs, and then [Coordinator.Run]: it decides which sessions are resumed, each with its notice as the first
+// words of that turn, tells the others through their logs, and looks after sessions that are interrupted or appear later.
+//
+// A host without such a store calls [New], which reads the last marker, writes down who has to be told, and only then
+// leaves a marker of its own; a turn that takes a session up takes its notice along ([Keeper.Take]). Then [Keeper.Run]
+// delivers the rest through the host's [Deliverer], and the host says which sessions come later ([Keeper.Appeared]).
+// [Keeper.Busy] notes a turn before it begins. [Keeper.Close] records the stop.
 //
 //	live          the living instance holds the kernel lock on it
 //	marker.json   instance, start, turns under way, recorded stop; flushed with every change

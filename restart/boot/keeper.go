@@ -59,8 +59,8 @@ type Config struct {
 	Startup []string
 	// Notice is the block restart_notice.
 	Notice bootnotice.Config
-	// Rule is what the boot coordinator decided about a session; nil reads it from the session's state alone, for hosts
-	// without auto-resume. It is called right before a notice is delivered.
+	// Rule is what was decided about a session, as a Coordinator does; nil reads it from the session's state alone, for
+	// hosts without auto-resume. It is called right before a notice is delivered.
 	Rule func(ctx context.Context, name string) bootnotice.Ruling
 	// Wake is asked before a session is woken and counts it against the cap of auto-resume; with an error the message waits
 	// for the session's next turn, with that as its reason. Nil allows every wake.
@@ -347,10 +347,15 @@ func (k *Keeper) mark(change func()) error {
 // stop, and the next instance tells their sessions. Closing again does nothing.
 func (k *Keeper) Close() error { return k.close() }
 
-func (k *Keeper) release() error {
+// halt ends Run. It is under the lock, so that none begins from here on.
+func (k *Keeper) halt() {
 	k.mu.Lock()
-	k.stop() // under the lock, so that no Run begins from here on
-	k.mu.Unlock()
+	defer k.mu.Unlock()
+	k.stop()
+}
+
+func (k *Keeper) release() error {
+	k.halt()
 	k.work.Wait()
 	var err error
 	if !k.idle {

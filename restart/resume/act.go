@@ -29,7 +29,7 @@ func (r *Runner) one(ctx context.Context, name string) Item {
 	r.mu.Lock()
 	used := r.used
 	r.mu.Unlock()
-	item, start := r.judge(ctx, st, used)
+	item, start := r.judge(ctx, st, used, Decide)
 	switch item.Outcome {
 	case Resumed, Cleared:
 		item.Decision = r.act(ctx, st, item.Decision, start)
@@ -38,11 +38,11 @@ func (r *Runner) one(ctx context.Context, name string) Item {
 }
 
 // judge gathers the facts and decides.
-func (r *Runner) judge(ctx context.Context, st session.Status, used int) (Item, begun) {
+func (r *Runner) judge(ctx context.Context, st session.Status, used int, decide func(Facts, Limits) Decision) (Item, begun) {
 	ctx, cancel := context.WithTimeout(ctx, look)
 	defer cancel()
 	item := Item{Session: st.Head.Session}
-	f := Facts{Status: st, Now: r.c.Sessions.Now(), Used: used}
+	f := Facts{Status: st, Now: r.c.Sessions.Now(), Used: used, Ours: st.Head.Owner.Same(r.c.Sessions.Instances.Self())}
 	item.Workload, f.Unsupported = r.c.Resumer.Workload(st)
 	r.mu.Lock()
 	f.Tried = r.tried[item.Session]
@@ -59,7 +59,7 @@ func (r *Runner) judge(ctx context.Context, st session.Status, used int) (Item, 
 		item.Decision = say(Failed, "read its log: %v", err)
 		return item, start
 	}
-	item.Decision = Decide(f, r.c.Limits)
+	item.Decision = decide(f, r.c.Limits)
 	return item, start
 }
 
@@ -133,16 +133,36 @@ func (r *Runner) act(ctx context.Context, st session.Status, d Decision, start b
 		defer r.release(h, false)
 		return r.clear(looking, h, st, d)
 	}
-	turn, err := h.Begin(looking, sessions.Start{Invocation: start.invocation, Resumes: st.Interruption.Turn,
-		Attempt: &session.Attempt{Limit: r.c.Limits.Attempts}, Seen: st.Head.Last})
-	if err != nil {
+	turn, d := r.begin(looking, h, sessions.Start{Invocation: start.invocation, Resumes: st.Interruption.Turn, Seen: st.Head.Last})
+	if turn == nil {
 		r.release(h, false)
-		return refused(err)
+		return d
 	}
+	return r.run(ctx, turn, r.c.Resumer.Resume, func() { r.release(h, true) })
+}
+
+// begin begins a turn that counts as an attempt, and against the cap; nil, and why, when none begins. Its place is taken
+// before: a pass and those who wake share the places.
+func (r *Runner) begin(ctx context.Context, h *sessions.Handle, s sessions.Start) (*sessions.Turn, Decision) {
 	r.mu.Lock()
-	r.used++
+	full := r.used >= r.c.Limits.PerBoot
+	if !full {
+		r.used++
+	}
+	used := r.used
 	r.mu.Unlock()
-	return r.run(ctx, h, turn)
+	if full {
+		return nil, capped(used)
+	}
+	s.Attempt = &session.Attempt{Limit: r.c.Limits.Attempts}
+	turn, err := h.Begin(ctx, s)
+	if err != nil {
+		r.mu.Lock()
+		r.used--
+		r.mu.Unlock()
+		return nil, refused(err)
+	}
+	return turn, Decision{}
 }
 
 // clear takes the interruption away. The session is taken first: only then is the turn of its dead owner over.
@@ -195,18 +215,18 @@ func refused(err error) Decision {
 
 var errBound = errors.New("the resumed turn has used up its time")
 
-// run lets the host run the turn, for as long as its bound. One that does not return then goes on beside the others,
-// and gives the session up when it does.
-func (r *Runner) run(ctx context.Context, h *sessions.Handle, turn *sessions.Turn) Decision {
+// run lets the host do the turn's work, for as long as its bound. A turn that does not return then goes on beside the
+// others, and gives the session up when it does.
+func (r *Runner) run(ctx context.Context, turn *sessions.Turn, work func(context.Context, *sessions.Turn) error, release func()) Decision {
 	running, cancel := context.WithTimeoutCause(turn.Context(), r.c.Turn, errBound)
 	over := make(chan error, 1)
 	finished := make(chan Decision, 1)
-	go func() { over <- r.c.Resumer.Resume(running, turn) }()
+	go func() { over <- work(running, turn) }()
 	go func() {
 		err := <-over
 		cancel()
 		d := r.finish(turn, err)
-		r.release(h, true)
+		release()
 		finished <- d
 	}()
 	select {

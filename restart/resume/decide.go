@@ -33,6 +33,7 @@ const (
 	Tried          Outcome = "tried"    // by this instance, and nothing has changed since
 	Capped         Outcome = "capped"   // this instance has resumed as many as it may
 	Draining       Outcome = "draining" // this instance is stopping
+	Woken          Outcome = "woken"    // nothing was interrupted, and a turn was run all the same: see Runner.Wake
 )
 
 // Outcomes are those that are counted, for who primes counters with zero.
@@ -43,7 +44,7 @@ func Outcomes() []Outcome {
 // Counted reports whether the outcome is one of Outcomes.
 func (o Outcome) Counted() bool {
 	switch o {
-	case NotInterrupted, Owned, Paused, Aborted, Tried, Capped, Draining:
+	case NotInterrupted, Owned, Paused, Aborted, Tried, Capped, Draining, Woken:
 		return false
 	}
 	return true
@@ -91,6 +92,8 @@ type Facts struct {
 	Used int
 	// Tried is the session's last sequence after this instance's own attempt; zero when there was none.
 	Tried uint64
+	// Ours is set when this process holds the session.
+	Ours bool
 }
 
 // Decision is what is to be done, and why. Resumed means that a turn is to be run, Cleared that the interruption is to be
@@ -134,9 +137,40 @@ func Decide(f Facts, l Limits) Decision {
 	case f.Tried != 0 && f.Tried == h.Last:
 		return say(Tried, "this instance has tried it, and nothing has changed since")
 	case f.Used >= l.PerBoot:
-		return say(Capped, "this instance has resumed %d sessions, which is its limit", f.Used)
+		return capped(f.Used)
 	}
 	return say(Resumed, "turn %s was interrupted, and may go on (attempt %d of %d)", st.Interruption.Turn, h.Attempts+1, l.Attempts)
+}
+
+// DecideWake says whether a session that nothing interrupted may begin a turn by itself, because it has to be told
+// something: Woken, or why not. For one that was interrupted it is [Decide]: its notice belongs into the turn that takes
+// it up. The same breaker and cap hold. It is pure.
+func DecideWake(f Facts, l Limits) Decision {
+	d := Decide(f, l)
+	if d.Outcome != NotInterrupted {
+		return d
+	}
+	l = l.normal()
+	h := f.Status.Head
+	switch {
+	case h.Owner.ID != "" && !f.Ours && f.Status.Liveness != ledger.Dead:
+		return say(Owned, "instance %s holds the session and is not proven dead (%s)", h.Owner.ID, f.Status.Liveness)
+	case h.Schema > session.Schema:
+		return say(SkippedUnsupported, "a newer version of Mulligan (schema %d) writes this session", h.Schema)
+	case f.Status.Ambiguous:
+		return ambiguous(h)
+	case h.Attempts >= l.Attempts:
+		return say(SkippedLoopbreak, "%d attempts without a completed turn: release the session to allow more", h.Attempts)
+	case f.Unsupported != "":
+		return say(SkippedUnsupported, "the host cannot run it: %s", f.Unsupported)
+	case f.Used >= l.PerBoot:
+		return capped(f.Used)
+	}
+	return say(Woken, "it may be woken (attempt %d of %d)", h.Attempts+1, l.Attempts)
+}
+
+func capped(used int) Decision {
+	return say(Capped, "this instance has resumed %d sessions, which is its limit", used)
 }
 
 func say(o Outcome, format string, args ...any) Decision {

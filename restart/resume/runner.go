@@ -55,6 +55,8 @@ type Config struct {
 	Turn time.Duration
 	// Rescan is how long Run rests between two passes, and up to a fifth more at random; zero means DefaultRescan.
 	Rescan time.Duration
+	// Passed is told what became of each session after each pass of Run, and then Run rests; nil tells nobody.
+	Passed func([]Item)
 	// Metrics counts; nil counts nothing.
 	Metrics Metrics
 	// Log gets each new outcome; nil discards.
@@ -124,6 +126,9 @@ func (r *Runner) Run(ctx context.Context) {
 		if err != nil {
 			r.c.Log.Error("auto-resume could not look for interrupted sessions", "error", err)
 		}
+		if r.c.Passed != nil {
+			r.c.Passed(items)
+		}
 		if slices.ContainsFunc(items, func(i Item) bool { return i.Outcome == Draining }) {
 			return
 		}
@@ -166,7 +171,7 @@ func (r *Runner) DryRun(ctx context.Context) ([]Item, error) {
 	var out []Item
 	used := 0
 	for _, st := range found {
-		item, _ := r.judge(ctx, st, used)
+		item, _ := r.judge(ctx, st, used, Decide)
 		if item.Outcome == Resumed {
 			used++
 		}

@@ -213,6 +213,14 @@ func (s *Service) Open(ctx context.Context, name string) (*Handle, error) {
 	return h, nil
 }
 
+// Held is the handle by which this process holds a session, if it does.
+func (s *Service) Held(name string) (*Handle, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.open[name] // nil while it is being taken
+	return h, h != nil
+}
+
 func (s *Service) reserve(name string) error {
 	if inside.Inert() {
 		return inside.ErrInert // a lease taken here would be one more than the service's
