@@ -144,8 +144,11 @@ func plain(d bootnotice.Delivery) json.RawMessage {
 // Boot is what is known of this boot.
 func (c *Coordinator) Boot() bootnotice.Boot { return c.keeper.Boot() }
 
-// Appeared says that a session is there which Host could not run before: its notice is delivered at once.
-func (c *Coordinator) Appeared(name string) { c.keeper.Appeared(name) }
+// Appeared says that a session is there which Host could not run before: it is resumed or told at once.
+func (c *Coordinator) Appeared(name string) {
+	c.keeper.Appeared(name)
+	c.runner.Soon()
+}
 
 // Ack acknowledges a notice before its delivery: its session knows. It is for hosts that learn that elsewhere; what a
 // session's log holds is acknowledged by itself. See [Outbox.Ack].
@@ -169,6 +172,9 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	}
 	c.run.Lock()
 	defer c.run.Unlock()
+	if c.keeper.ctx.Err() != nil {
+		return nil // it is closed
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.keeper.ctx, cancel)()

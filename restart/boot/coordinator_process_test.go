@@ -84,7 +84,13 @@ func (s *steps) step() {
 	s.mu.Unlock()
 }
 
-func (s *steps) hook(faultfs.Op) error { s.step(); return nil }
+// hook counts what changes a file; a kill between two looks is the same as one before the next change.
+func (s *steps) hook(op faultfs.Op) error {
+	if op.Kind != faultfs.Look {
+		s.step()
+	}
+	return nil
+}
 
 // stepping is the session log with its appends among the steps.
 type stepping struct {

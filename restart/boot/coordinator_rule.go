@@ -19,6 +19,9 @@ var later = bootnotice.Ruling{Fate: bootnotice.Resumed}
 // taken from the pass: an operator may have answered meanwhile.
 func (c *Coordinator) rule(ctx context.Context, name string) bootnotice.Ruling {
 	item, st := c.runner.Look(ctx, name)
+	if item.Outcome == resume.Owned && c.runner.Running(name) {
+		return later // the turn that has just begun takes the notice along
+	}
 	return rulingOf(item.Decision, st, name, st.Head.Owner.Same(c.c.Sessions.Instances.Self()))
 }
 

@@ -133,12 +133,14 @@ func (r *Runner) act(ctx context.Context, st session.Status, d Decision, start b
 		defer r.release(h, false)
 		return r.clear(looking, h, st, d)
 	}
+	letGo := r.hold(name)
 	turn, d := r.begin(looking, h, sessions.Start{Invocation: start.invocation, Resumes: st.Interruption.Turn, Seen: st.Head.Last})
 	if turn == nil {
+		letGo()
 		r.release(h, false)
 		return d
 	}
-	return r.run(ctx, turn, r.c.Resumer.Resume, func() { r.release(h, true) })
+	return r.run(ctx, turn, r.c.Resumer.Resume, func() { letGo(); r.release(h, true) })
 }
 
 // begin begins a turn that counts as an attempt, and against the cap; nil, and why, when none begins. Its place is taken

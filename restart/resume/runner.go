@@ -67,11 +67,13 @@ type Config struct {
 type Runner struct {
 	c    Config
 	pass sync.Mutex
+	soon chan struct{}
 
 	mu    sync.Mutex
 	used  int
 	tried map[string]uint64 // the last sequence after our own attempt
 	told  map[string]told
+	hands map[string]struct{} // sessions that are in our hands, from before their turn begins until it is over
 }
 
 // told is what was last counted of a session: a skip is one, however often it is looked at.
@@ -108,7 +110,7 @@ func New(c Config) (*Runner, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Runner{c: c, tried: map[string]uint64{}, told: map[string]told{}}, nil
+	return &Runner{c: c, soon: make(chan struct{}, 1), tried: map[string]uint64{}, told: map[string]told{}, hands: map[string]struct{}{}}, nil
 }
 
 // Item is one session that was interrupted, and what became of it.
@@ -135,9 +137,38 @@ func (r *Runner) Run(ctx context.Context) {
 		timer := time.NewTimer(r.c.Rescan + rand.N(r.c.Rescan/5+1))
 		select {
 		case <-ctx.Done():
+		case <-r.soon:
 		case <-timer.C:
 		}
 		timer.Stop()
+	}
+}
+
+// Running reports that the runner is about to run, or runs, a turn of a session.
+func (r *Runner) Running(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.hands[name]
+	return ok
+}
+
+// hold notes that a session is in our hands, until let go.
+func (r *Runner) hold(name string) (letGo func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hands[name] = struct{}{}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.hands, name)
+	}
+}
+
+// Soon lets Run make its next pass at once: there is a session that the host could not run before.
+func (r *Runner) Soon() {
+	select {
+	case r.soon <- struct{}{}:
+	default:
 	}
 }
 

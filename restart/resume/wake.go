@@ -56,7 +56,9 @@ func (r *Runner) wake(ctx context.Context, st session.Status, work func(context.
 			return refused(err)
 		}
 	}
+	letGo := r.hold(name)
 	release := func(attempted bool) {
+		letGo()
 		if !held {
 			r.release(h, attempted)
 		}
