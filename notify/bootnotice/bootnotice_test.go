@@ -325,6 +325,7 @@ func TestMerge(t *testing.T) {
 		"injected":                   {"b", Ruling{}, Config{Mode: Inject}, []string{"rn-3"}, ByInject},
 		"resumed":                    {"b", Ruling{Fate: Resumed}, c, []string{"rn-3"}, InTurn},
 		"held":                       {"b", Ruling{Fate: Held}, c, []string{"rn-3"}, ByInject},
+		"its host runs a turn":       {"b", Ruling{Fate: Attended}, c, []string{"rn-3"}, ByInject},
 		"aborted":                    {"b", Ruling{Fate: Aborted}, c, nil, ""},
 		"tried in this boot already": {"c", Ruling{}, c, nil, ""},
 		"acknowledged":               {"d", Ruling{}, c, nil, ""},

@@ -246,7 +246,8 @@ func RulingOf(st session.Status) Ruling {
 	case st.Headline == session.Aborted:
 		return Ruling{Fate: Aborted}
 	case st.Headline == session.Paused:
-		return Ruling{Fate: Held, Reason: "the session is paused on a question", Way: "answer the question"}
+		return Ruling{Fate: Held, Reason: "the session is paused on a question",
+			Way: "answer the question: mulligan sessions show " + st.Head.Session}
 	case st.Quarantined:
 		return Ruling{Fate: Held, Reason: "the session is quarantined after attempts that did not complete a turn",
 			Way: "release it: mulligan sessions release " + st.Head.Session}
