@@ -18,6 +18,7 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/session"
 	"github.com/mulligan-dev/mulligan/notify/bootnotice"
+	"github.com/mulligan-dev/mulligan/restart/handoff"
 	"github.com/mulligan-dev/mulligan/restart/resume"
 	"github.com/mulligan-dev/mulligan/restart/sessions"
 )
@@ -205,6 +206,67 @@ func TestCoordinatorCap(t *testing.T) {
 		t.Errorf("held are %v", held)
 	}
 	m.stop(i)
+}
+
+// TestCoordinatorResumesFirst: nobody is told while the first pass may still need the places of this instance.
+func TestCoordinatorResumesFirst(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.midTurn("a")
+	m.idle("c")
+	synctest.Test(t, func(t *testing.T) {
+		early := -1
+		i := m.start(nil, &agents{do: func(ctx context.Context, turn *sessions.Turn) error {
+			if turn.Session() == "a" {
+				time.Sleep(time.Minute)
+				early = len(m.texts("c"))
+			}
+			return turn.End(ctx, session.TurnEnded{End: session.EndDone})
+		}})
+		i.run()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if ran := i.ran(); early != 0 || len(ran) != 2 || ran[1] != "c wake" {
+			t.Errorf("%d were told early, the turns are %v", early, ran)
+		}
+		must(t, errors.Join(i.Close(), <-i.over, i.s.Close()))
+	})
+}
+
+// TestCoordinatorTellsTheHandoff: a session that its notice starts may not restart the process again by itself, and one
+// that was resumed may.
+func TestCoordinatorTellsTheHandoff(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.midTurn("resumed")
+	m.idle("woken")
+	budget, err := handoff.OpenHistory(filepath.Join(m.dir, "restarts"))
+	must(t, err)
+	asked := make(chan struct{}, 2)
+	ho, err := handoff.New(handoff.Config{History: budget, Delay: time.Hour,
+		Restarter: handoff.Custom{Do: func(context.Context) error { return nil }}})
+	must(t, err)
+	var mu sync.Mutex
+	got := map[string]handoff.Code{}
+	i := m.start(func(c *CoordinatorConfig, _ *sessions.Config) { c.Woken = ho.Woken }, &agents{do: func(ctx context.Context, turn *sessions.Turn) error {
+		res := ho.Ask(ctx, handoff.Asker{Turn: turn}, handoff.Request{})
+		mu.Lock()
+		got[turn.Session()] = res.Code
+		mu.Unlock()
+		asked <- struct{}{}
+		return nil
+	}})
+	i.run()
+	<-asked
+	<-asked
+	mu.Lock()
+	if got["woken"] != handoff.CodeUnconfirmed || got["resumed"] != "" {
+		t.Errorf("the answers are %q", got)
+	}
+	mu.Unlock()
+	must(t, ho.Close())
+	m.stop(i)
+	must(t, budget.Close())
 }
 
 // TestCoordinatorOwnSessions: one that this process has open is woken by its own handle, and one in a turn of its own is
