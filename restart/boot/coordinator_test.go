@@ -213,20 +213,20 @@ func TestCoordinatorResumesFirst(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	m.midTurn("a")
-	m.idle("c")
+	m.idle("main")
 	synctest.Test(t, func(t *testing.T) {
 		early := -1
 		i := m.start(nil, &agents{do: func(ctx context.Context, turn *sessions.Turn) error {
 			if turn.Session() == "a" {
 				time.Sleep(time.Minute)
-				early = len(m.texts("c"))
+				early = len(m.texts("main"))
 			}
 			return turn.End(ctx, session.TurnEnded{End: session.EndDone})
 		}})
 		i.run()
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if ran := i.ran(); early != 0 || len(ran) != 2 || ran[1] != "c wake" {
+		if ran := i.ran(); early != 0 || len(ran) != 2 || ran[1] != "main wake" {
 			t.Errorf("%d were told early, the turns are %v", early, ran)
 		}
 		must(t, errors.Join(i.Close(), <-i.over, i.s.Close()))
