@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/mulligan-dev/mulligan/adapters/files"
 	"github.com/mulligan-dev/mulligan/adapters/sessionlog"
@@ -159,5 +160,9 @@ func try(ctx context.Context, conn *systemd.Conn, unit, state string) (handoff.O
 		return handoff.Failed, err.Error()
 	}
 	r := c.Run(ctx)
-	return handoff.Outcome(r.Outcome), fmt.Sprintf("%s: %s", r.Code, r.Text)
+	detail := fmt.Sprintf("%s: %s", r.Code, r.Text)
+	if said := strings.TrimSpace(r.Tail); !r.Proceed() && said != "" {
+		detail += "; its last words: " + said[strings.LastIndex(said, "\n")+1:]
+	}
+	return handoff.Outcome(r.Outcome), detail
 }

@@ -140,7 +140,7 @@ func (t *trial) confined(ctx context.Context, command []string) (*process, error
 	}
 	return &process{
 		pid: p.PID, exited: p.Exited,
-		ended: func() string { return "" },
+		ended: func() string { return "a status that only its manager knows" }, // it is no child of ours
 		tail: func() string {
 			b, _ := os.ReadFile(output)
 			return strings.ToValidUTF8(string(b[max(0, len(b)-tailLimit):]), "\uFFFD")

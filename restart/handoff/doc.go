@@ -4,7 +4,7 @@
 //
 // Which call first: [New] with a [Restarter] and a [History]; give [Handoff.Admit] to the session service and the service
 // to [Handoff.Attach]; then [Handoff.Ask], or [Handoff.Tool] for agents. A host that wakes a session with a restart notice
-// says so with [Handoff.Woken].
+// says so with [Handoff.Woken]; a coordinator of restart/boot takes that as its Woken.
 //
 // What it refuses, each with a [Code]: a restart without a unit where one is needed; one that this process has no right
 // to; one while others are in the middle of a turn, unless it waits or a person let it go ahead; one whose canary failed;

@@ -5,6 +5,10 @@
 // owner has died meanwhile. [Runner.Pass] is one pass, [Runner.DryRun] says what a pass would do and does nothing, and
 // [Decide] is the decision alone, as a pure function.
 //
+// A session that nothing interrupted and that has to be told something begins its turn with [Runner.Wake], under the same
+// breaker and cap; the boot coordinator of restart/boot does that for restart notices. [Runner.Look] says beforehand what
+// would become of a session.
+//
 // A turn that is resumed is a turn like any other. It goes through the same admission and the same effect checks, has the
 // invocation of the one that it takes up, so that calls which were completed replay, and is bounded. The attempt is
 // written before the turn, in one step with its beginning.

@@ -383,3 +383,21 @@ func TestAClosedServiceHoldsNothing(t *testing.T) {
 		t.Error("it writes")
 	}
 }
+
+func TestAHeldSessionIsFoundByItsHandle(t *testing.T) {
+	t.Parallel()
+	s := newHouse(t).process(sessions.Config{})
+	if h, held := s.Held("s1"); held || h != nil {
+		t.Errorf("held before it was opened: %v", h)
+	}
+	h := must[*sessions.Handle](t)(s.Open(t.Context(), "s1"))
+	if got, held := s.Held("s1"); !held || got != h {
+		t.Errorf("held is %v, %v", got, held)
+	}
+	if err := h.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, held := s.Held("s1"); held {
+		t.Error("held after it was given up")
+	}
+}
