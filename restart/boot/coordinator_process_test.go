@@ -38,10 +38,7 @@ func die() {
 }
 
 // scripted is a host in a process of its own. It prints what it is asked to do, and does what its script says.
-type scripted struct {
-	script string
-	hand   func(ctx context.Context, turn *sessions.Turn) error
-}
+type scripted struct{ script string }
 
 func (scripted) Workload(session.Status) (workload, unsupported string) { return "agent", "" }
 
@@ -217,10 +214,9 @@ func first(dir string) error {
 	case "clean":
 		_, err = turn.Append(ctx, session.Reply(p.sessions.Now(), "said", session.ModelTurn{Content: json.RawMessage(`"all done"`)}))
 	case "ambiguous":
-		_, err = guard.Do(ctx, effect.Call{ID: "deploy", Tool: "deploy"}, func(context.Context) (effect.Result, error) {
+		_, _ = guard.Do(ctx, effect.Call{ID: "deploy", Tool: "deploy"}, func(context.Context) (effect.Result, error) {
 			return effect.Result{}, errors.New("the answer was lost")
 		})
-		err = nil
 	case "paused":
 		_, _, err = p.sessions.Pause(ctx, "s1", "which", json.RawMessage(`"which one?"`))
 	case "aborted":

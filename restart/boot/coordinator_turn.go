@@ -70,7 +70,7 @@ func (e *notWoken) Error() string { return e.ruling.Reason }
 
 // wake begins a turn with the session's notice, and returns when the notice is in its log. The turn goes on by itself.
 func (c *Coordinator) wake(ctx context.Context, name string) error {
-	told, over := make(chan error, 1), make(chan resume.Item, 1)
+	told, over := make(chan struct{}), make(chan resume.Item, 1)
 	c.turns.Go(func() {
 		over <- c.runner.Wake(c.ctx, name, func(ctx context.Context, turn *sessions.Turn) error {
 			d, err := c.hand(ctx, turn, bootnotice.Ruling{})
@@ -80,7 +80,7 @@ func (c *Coordinator) wake(ctx context.Context, name string) error {
 			if err == nil {
 				c.c.Woken(name) // before it could ask for a restart
 			}
-			told <- err
+			close(told)
 			if err != nil {
 				return err
 			}
