@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mulligan-dev/mulligan/internal/durable"
@@ -87,22 +88,21 @@ type Coordinator struct {
 	c      CoordinatorConfig
 	keeper *Keeper
 	runner *resume.Runner
-	first  chan struct{} // closed after the first pass
-	passed func()
 	run    sync.Mutex      // held by Run
 	ctx    context.Context // of the turns that notices start
 	turns  sync.WaitGroup
+	// owed are the places of this instance that the first pass needs for sessions which it has not taken up yet.
+	owed atomic.Int64
 }
 
 // NewCoordinator finds out what kind of boot this is, writes down who has to be told, and begins to keep the marker. Call it
 // before any session runs. It reports all that is wrong with its config at once.
 func NewCoordinator(ctx context.Context, c CoordinatorConfig) (*Coordinator, error) {
-	co := &Coordinator{first: make(chan struct{})}
-	co.passed = sync.OnceFunc(func() { close(co.first) })
+	co := &Coordinator{}
 	kept := Config{Dir: c.Dir, Deliver: telling{co}, Startup: c.Startup, Notice: c.Notice, Rule: co.rule, Wake: co.wake,
 		Beat: c.Beat, Log: c.Log, fs: c.fs}
 	run := resume.Config{Sessions: c.Sessions, Limits: c.Limits, Turn: c.Turn, Rescan: c.Rescan, Metrics: c.Metrics, Log: c.Log,
-		Resumer: resuming{co}, Passed: func([]resume.Item) { co.looked() }}
+		Resumer: resuming{co}, Passed: func([]resume.Item) { co.passed() }}
 	var errs []error
 	if c.Host == nil {
 		errs = append(errs, errors.New("Host is missing: it runs the turns"))
@@ -162,7 +162,8 @@ func (c *Coordinator) Close() error {
 	return c.keeper.Close()
 }
 
-// Run makes one pass of auto-resume, delivers the notices, and then looks after sessions that are interrupted or appear
+// Run decides which sessions auto-resume takes up, and takes them up one after the other; meanwhile it delivers the notices
+// of the others, which need not wait for turns that take long. It then looks after sessions that are interrupted or appear
 // later, until ctx ends, with Close, or when the process drains. The turns that it began are cancelled when ctx ends or
 // with Close, and not by a drain, which waits for them; Run returns when they have. The error is of notices that could not
 // be read or written: auto-resume has then ended too. Call it once.
@@ -182,6 +183,15 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	if err := c.settle(ctx); err != nil {
 		return fmt.Errorf("coordinate the boot: %w", err)
 	}
+	items, err := c.runner.DryRun(ctx)
+	if err != nil {
+		c.c.Log.Error("auto-resume could not look for interrupted sessions", "error", err)
+	}
+	for _, i := range items {
+		if i.Outcome == resume.Resumed {
+			c.owed.Add(1)
+		}
+	}
 	admitting, drained := context.WithCancel(ctx)
 	defer c.turns.Wait()
 	defer drained()
@@ -189,11 +199,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		defer drained()
 		c.runner.Run(ctx)
 	})
-	select {
-	case <-admitting.Done():
-		return nil
-	case <-c.first:
-	}
+	c.look()
 	if err := c.keeper.rounds(admitting, true); err != nil {
 		cancel()
 		return fmt.Errorf("coordinate the boot: %w", err)
@@ -201,9 +207,14 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	return nil
 }
 
-// looked follows each pass: sessions that were not there may be by now, and what was held may have been answered.
-func (c *Coordinator) looked() {
-	defer c.passed()
+// passed follows each pass: its places are free for others.
+func (c *Coordinator) passed() {
+	c.owed.Store(0)
+	c.look()
+}
+
+// look finds out which sessions are there: some were not before, and what was held may have been answered.
+func (c *Coordinator) look() {
 	if c.keeper.idle {
 		return
 	}

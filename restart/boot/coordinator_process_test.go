@@ -165,7 +165,6 @@ func serve(dir string) error {
 
 // quiet waits until everybody was told who is to be told, and nothing runs.
 func quiet(p coordinated) error {
-	<-p.coord.first
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		open, err := p.coord.pending(context.Background())
 		if err != nil {
@@ -195,7 +194,6 @@ func first(dir string) error {
 		return err
 	}
 	go func() { _ = p.coord.Run(ctx) }()
-	<-p.coord.first
 	h, err := p.sessions.Open(ctx, "s1")
 	if err != nil {
 		return err
@@ -483,7 +481,7 @@ func TestCoordinatorKilledAtEachStep(t *testing.T) {
 					t.Errorf("step %d: the notice of the first stop is %+v", n, c)
 				}
 				first := bootnotice.Header(bootnotice.NoticeID(w.stopped, "s1"))
-				w.log(func(st session.Status, _, told []string) {
+				w.log(func(st session.Status, kinds, told []string) {
 					times := 0
 					for _, text := range told {
 						if strings.HasPrefix(text, first) || strings.Contains(text, "You were not told of 1 earlier restart") {
@@ -494,7 +492,7 @@ func TestCoordinatorKilledAtEachStep(t *testing.T) {
 						t.Errorf("step %d: it is told %d times of the first stop: %q", n, times, told)
 					}
 					if what != "paused" && (st.Headline != session.Idle || st.Head.Attempts != 0 || st.Head.Ended != session.EndDone) {
-						t.Errorf("step %d: the session is %+v", n, st)
+						t.Errorf("step %d: the session is %s, %+v, %v", n, st, st.Head, kinds)
 					}
 				})
 				if over && n < 20 {

@@ -22,6 +22,9 @@ func (c *Coordinator) rule(ctx context.Context, name string) bootnotice.Ruling {
 	if item.Outcome == resume.Owned && c.runner.Running(name) {
 		return later // the turn that has just begun takes the notice along
 	}
+	if owed := c.owed.Load(); owed > 0 && (item.Outcome == resume.Woken || item.Outcome == resume.Capped) && int64(c.runner.Left()) <= owed {
+		return later // the places are for those that are resumed; what they leave is seen after the pass
+	}
 	return rulingOf(item.Decision, st, name, st.Head.Owner.Same(c.c.Sessions.Instances.Self()))
 }
 
@@ -36,8 +39,10 @@ func rulingOf(d resume.Decision, st session.Status, name string, ours bool) boot
 		return bootnotice.Ruling{Fate: bootnotice.Aborted}
 	case resume.Owned:
 		switch {
-		case ours:
+		case ours && st.Headline == session.Running:
 			return bootnotice.Ruling{Fate: bootnotice.Attended}
+		case ours:
+			return later // it was just taken, to be resumed or cleared
 		case st.Liveness != ledger.Alive:
 			return later // a store of several machines takes a while to prove it
 		}

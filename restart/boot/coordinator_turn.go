@@ -20,6 +20,8 @@ func (r resuming) Workload(st session.Status) (workload, unsupported string) {
 
 // Resume hands the notice over inside the turn that takes the session up.
 func (r resuming) Resume(ctx context.Context, turn *sessions.Turn) error {
+	r.c.owed.Add(-1)
+	defer r.c.keeper.again() // the next one in the pass may only have to be cleared
 	d, err := r.c.hand(ctx, turn, bootnotice.Ruling{Fate: bootnotice.Resumed})
 	if err != nil {
 		return err

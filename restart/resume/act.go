@@ -125,22 +125,24 @@ func (r *Runner) act(ctx context.Context, st session.Status, d Decision, start b
 		}
 		leave()
 	}
+	letGo := r.hold(name)
 	h, err := r.c.Sessions.Open(looking, name)
 	if err != nil {
+		letGo()
 		return refused(err)
 	}
 	if d.Outcome == Cleared {
+		defer letGo()
 		defer r.release(h, false)
 		return r.clear(looking, h, st, d)
 	}
-	letGo := r.hold(name)
 	turn, d := r.begin(looking, h, sessions.Start{Invocation: start.invocation, Resumes: st.Interruption.Turn, Seen: st.Head.Last})
 	if turn == nil {
-		letGo()
 		r.release(h, false)
+		letGo()
 		return d
 	}
-	return r.run(ctx, turn, r.c.Resumer.Resume, func() { letGo(); r.release(h, true) })
+	return r.run(ctx, turn, r.c.Resumer.Resume, func() { r.release(h, true); letGo() })
 }
 
 // begin begins a turn that counts as an attempt, and against the cap; nil, and why, when none begins. Its place is taken

@@ -23,6 +23,13 @@ func (r *Runner) Look(ctx context.Context, name string) (Item, session.Status) {
 	return item, st
 }
 
+// Left is how many more turns this instance may begin.
+func (r *Runner) Left() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.c.Limits.PerBoot - r.used
+}
+
 // Wake begins a turn of a session that nothing interrupted, and lets work do it beside the passes, as a Resumer would:
 // under the same admission and bound, counted as an attempt of the same breaker and against the same cap. It returns when
 // the turn is over, with the outcome Woken when it was run to its end; when none began, with the reason, before work is
@@ -50,15 +57,16 @@ func (r *Runner) wake(ctx context.Context, st session.Status, work func(context.
 		return say(Draining, "%v", err)
 	}
 	leave()
+	letGo := r.hold(name)
 	h, held := r.c.Sessions.Held(name)
 	if !held {
 		if h, err = r.c.Sessions.Open(looking, name); err != nil {
+			letGo()
 			return refused(err)
 		}
 	}
-	letGo := r.hold(name)
 	release := func(attempted bool) {
-		letGo()
+		defer letGo()
 		if !held {
 			r.release(h, attempted)
 		}
