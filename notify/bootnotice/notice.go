@@ -70,10 +70,13 @@ type Attempt struct {
 	Way      Way        `json:"way"`
 }
 
+// IDPrefix is what the id of every notice begins with.
+const IDPrefix = "rn-"
+
 // NoticeID is the id of the notice for a session about a stop.
 func NoticeID(boot, session string) string {
 	sum := sha256.Sum256([]byte(boot + "\x00" + session))
-	return "rn-" + hex.EncodeToString(sum[:6])
+	return IDPrefix + hex.EncodeToString(sum[:6])
 }
 
 // Tried reports whether an instance has made its attempt.

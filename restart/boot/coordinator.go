@@ -80,7 +80,8 @@ type CoordinatorConfig struct {
 // when a turn of it runs the notice waits in its log.
 //
 // A notice is acknowledged as soon as the session's log holds it, under its id. So one that was written by a process which
-// died before it could note that is not told again, and one that was lost is told in the next boot.
+// died before it could note that is not told again, and one that was lost is told in the next boot. Such a message asks for no
+// turn: a host that begins one for each new message passes over events whose id begins with bootnotice.IDPrefix.
 //
 // In a canary nothing happens. Beside a living instance in the same folder only auto-resume runs; notices are the other
 // one's. While the process drains, or is about to restart, nobody is woken, and the notices stay for the next boot.
