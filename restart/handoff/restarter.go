@@ -108,7 +108,8 @@ type ExitPolicy interface {
 type ExitStatus struct {
 	Code   int
 	Policy ExitPolicy
-	// Exit ends the process, after whatever the host has to close. This module exits no process by itself.
+	// Exit ends the process, after whatever the host has to close. This module exits no process by itself. It may return
+	// before; it must not wait for the handoff's Close, which waits for it.
 	Exit func(code int)
 }
 
