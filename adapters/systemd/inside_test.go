@@ -47,6 +47,12 @@ func TestMain(m *testing.M) {
 		launcher()
 	case "restart-self":
 		restartSelf()
+	case "agents":
+		hostAgents()
+	case "healer":
+		heal()
+	case "runner":
+		replace()
 	case "handoff":
 		restartByHandoff()
 	case "programs":
