@@ -63,6 +63,8 @@ func TestMain(m *testing.M) {
 		watchOOM()
 	case "sweep":
 		sweep()
+	case "host":
+		hostLife()
 	case "peek": // a candidate that reads what is not its own, says what it saw, and answers
 		b, err := os.ReadFile("state/db")
 		fatal(os.WriteFile(os.Getenv("OUT"), fmt.Appendf(nil, "%s %v", b, err), 0o600))

@@ -27,7 +27,8 @@ const (
 //		return
 //	}
 //
-// Further options are those of .ci/with-systemd ("--uml", "--suite", "trixie").
+// Further options are those of .ci/with-systemd ("--uml", "--suite", "trixie"). What they need is not downloaded here: a test
+// that came first would pay for it.
 func Systemd(t *testing.T, kind SystemdKind, options ...string) (inside bool) {
 	t.Helper()
 	if in := os.Getenv("MULLIGAN_SYSTEMD"); in != "" {
@@ -36,14 +37,7 @@ func Systemd(t *testing.T, kind SystemdKind, options ...string) (inside bool) {
 		}
 		return true
 	}
-	const hint = "run the tests as root on Linux with cgroup v2, and apt-get install systemd dbus"
-	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
-		missing(t, hint, "a systemd of one's own needs root on Linux")
-	}
-	with, err := withSystemd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	with := withSystemd(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +45,7 @@ func Systemd(t *testing.T, kind SystemdKind, options ...string) (inside bool) {
 	if kind == UserManager {
 		options = append(options, "--user-manager")
 	}
-	args := append(options, "--timeout", "240", "--bind", filepath.Dir(self), "--", self, "-test.v", "-test.run", "^"+t.Name()+"$")
+	args := append(options, "--prepared", "--timeout", "240", "--bind", filepath.Dir(self), "--", self, "-test.v", "-test.run", "^"+t.Name()+"$")
 	if testing.Short() {
 		args = append(args, "-test.short")
 	}
@@ -59,30 +53,41 @@ func Systemd(t *testing.T, kind SystemdKind, options ...string) (inside bool) {
 	var exit *exec.ExitError
 	switch {
 	case err == nil && strings.Contains(string(out), "--- SKIP"):
-		missing(t, hint, "inside systemd: "+string(out))
+		missing(t, systemdHint, "inside systemd: "+string(out))
 	case err == nil:
 		t.Logf("inside systemd:\n%s", out)
-	case errors.As(err, &exit) && exit.ExitCode() == 125:
-		missing(t, hint, "no systemd could be started: "+string(out))
+	case errors.As(err, &exit) && exit.ExitCode() == noSystemd:
+		missing(t, systemdHint, "no systemd could be started: "+string(out))
 	default:
 		t.Errorf("inside systemd: %v\n%s", err, out)
 	}
 	return false
 }
 
-// withSystemd finds the script from the test's folder upwards.
-func withSystemd() (string, error) {
+// noSystemd is the exit code of with-systemd itself, when it did not come to the command.
+const noSystemd = 125
+
+// systemdHint is all that a systemd of one's own needs: the last two are what the options --suite and --uml do.
+const systemdHint = "run the tests as root on Linux with cgroup v2, apt-get install systemd dbus dbus-user-session, and " +
+	".ci/with-systemd --uml --suite trixie --prepare (.ci/run packages does both)"
+
+// withSystemd finds the script from the test's folder upwards, for a test that may use it.
+func withSystemd(t *testing.T) string {
+	t.Helper()
+	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
+		missing(t, systemdHint, "a systemd of one's own needs root on Linux")
+	}
 	dir, err := os.Getwd()
 	if err != nil {
-		return "", err
+		t.Fatal(err)
 	}
 	for {
 		path := filepath.Join(dir, ".ci", "with-systemd")
 		if _, err := os.Stat(path); err == nil {
-			return path, nil
+			return path
 		}
 		if dir == filepath.Dir(dir) {
-			return "", errors.New("no .ci/with-systemd above the test's folder: run the tests in a clone")
+			t.Fatal("no .ci/with-systemd above the test's folder: run the tests in a clone")
 		}
 		dir = filepath.Dir(dir)
 	}
