@@ -125,7 +125,8 @@ type runView struct {
 	PID       int    `json:"pid,omitempty"`
 	Exit      *int   `json:"exit,omitempty"`
 	Signal    string `json:"signal,omitempty"`
-	Started   string `json:"started"` // RFC 3339
+	Cause     string `json:"cause,omitempty"` // known for certain: a reason code
+	Started   string `json:"started"`         // RFC 3339
 	Ended     string `json:"ended,omitempty"`
 	Command   string `json:"command"`
 	Dir       string `json:"dir"`
@@ -170,7 +171,7 @@ func viewRun(in ledger.Instances, r *run.Run) *runView {
 		if r.Ended.OK {
 			v.State = "ended"
 		}
-		v.Exit, v.Signal = &r.Ended.Exit.Code, r.Ended.Exit.Signal
+		v.Exit, v.Signal, v.Cause = &r.Ended.Exit.Code, r.Ended.Exit.Signal, string(r.Ended.Cause)
 	case restart.MayLive(in, *r):
 		v.State = "running"
 	default:

@@ -212,7 +212,7 @@ func (h *host) healer() (*restart.Healer, error) { return restart.New(h.cfg) }
 
 // managed is the run's side. Signals and the terminal are the program's while it runs.
 func (h *host) managed() (*managed.Host, error) {
-	return managed.New(managed.Config{Stores: h.cfg.Stores, Sources: h.cfg.Sources, Programs: process.Programs{}, Dir: h.runsDir(), Logger: h.log})
+	return managed.New(managed.Config{Stores: h.cfg.Stores, Sources: h.cfg.Sources, Programs: programs{}, Dir: h.runsDir(), Logger: h.log})
 }
 
 func (h *host) updater(cmds update.Commands) (*update.Updater, error) {

@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 	case "notify":
 		notify()
 	case "oom":
-		watchOOM()
+		oomRunner()
 	case "sweep":
 		sweep()
 	case "host":

@@ -21,8 +21,12 @@ type Machine struct {
 
 // Boot starts a machine over a folder; it runs the command as a unit, with the test's own environment and env, and goes off
 // when that has ended. The test ends the machine when nobody did.
+//
+// It is for the plain run of the tests: a test that is short, or runs under the race detector, is skipped. That is no gap,
+// so it is no failure anywhere.
 func Boot(t *testing.T, dir string, env []string, command ...string) *Machine {
 	t.Helper()
+	ownKernel(t)
 	with := withSystemd(t)
 	if out, err := exec.Command(with, "--uml", "--prepared", "--prepare").CombinedOutput(); err != nil {
 		missing(t, systemdHint, "no machine can be started: "+string(out))
@@ -44,6 +48,14 @@ func Boot(t *testing.T, dir string, env []string, command ...string) *Machine {
 	}()
 	t.Cleanup(func() { m.off() })
 	return m
+}
+
+// ownKernel skips where a kernel of the test's own would not do.
+func ownKernel(t *testing.T) {
+	t.Helper()
+	if testing.Short() || raced {
+		t.Skip("boots a kernel of its own, which takes some 5 s and has no race detector")
+	}
 }
 
 // Off is closed when the machine is off.

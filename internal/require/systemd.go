@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -28,7 +29,8 @@ const (
 //	}
 //
 // Further options are those of .ci/with-systemd ("--uml", "--suite", "trixie"). What they need is not downloaded here: a test
-// that came first would pay for it.
+// that came first would pay for it. "--uml" brings a kernel with a memory controller, and is for the plain run of the tests
+// alone: see [Boot].
 func Systemd(t *testing.T, kind SystemdKind, options ...string) (inside bool) {
 	t.Helper()
 	if in := os.Getenv("MULLIGAN_SYSTEMD"); in != "" {
@@ -36,6 +38,9 @@ func Systemd(t *testing.T, kind SystemdKind, options ...string) (inside bool) {
 			t.Skipf("this runs inside the %s manager, the test wants the %s manager", in, kind)
 		}
 		return true
+	}
+	if slices.Contains(options, "--uml") {
+		ownKernel(t)
 	}
 	with := withSystemd(t)
 	self, err := os.Executable()

@@ -37,6 +37,9 @@ type Program struct {
 // End is how a program ended.
 type End struct {
 	Exit classify.Exit
+	// Cause is what is known for certain of a bad end, as when the kernel killed it for memory; empty for nothing. It beats
+	// the text.
+	Cause classify.Reason
 	// Tail is the end of its standard error, or of its log.
 	Tail []byte
 	// NotStarted is set when not a line of the program ran; Tail then says why, and Exit is 126 or 127.
@@ -126,7 +129,7 @@ func (h *Host) conduct(ctx context.Context, r run.Run, p Program) (Result, error
 	if end.Exit == (classify.Exit{}) {
 		return res, h.end(ctx, r.ID, run.End{OK: true})
 	}
-	return res, h.fail(ctx, r, phaseOf(r, phases, end), Failure{Text: end.Tail, Exit: end.Exit})
+	return res, h.fail(ctx, r, phaseOf(r, phases, end), Failure{Text: end.Tail, Exit: end.Exit, Cause: end.Cause})
 }
 
 // phaseOf is the high-water mark that counts for a program's end.

@@ -48,7 +48,7 @@ func early(f Facts) Decision {
 	}
 	if f.Replacement {
 		return Decision{Verdict: Settle, Rule: 2, Code: AlreadyRestarted, Written: Record, Loud: true,
-			Text: "This run was already the one restart of its lineage. It is reported and not started again."}
+			Text: "This run was already the one restart of its lineage. It is reported and not started again." + other(f.Signature)}
 	}
 	if d := signature(f); d.Verdict != Undecided {
 		return d
@@ -93,6 +93,14 @@ func said(f Facts, did string) string {
 		text += " They noted: " + f.Said
 	}
 	return text
+}
+
+// other says of a replacement that it was no update which ended it.
+func other(s classify.Verdict) string {
+	if s.Disposition != classify.Never {
+		return ""
+	}
+	return " This time it was no update's failure: " + words(string(s.Reason)) + "."
 }
 
 // lost is rule 4 for a run whose runner was killed: without a text there is no family, whatever its phase was, and so
@@ -237,8 +245,11 @@ func unknownPhase(f Facts) string {
 
 // words makes a code readable inside a sentence.
 func words(code string) string {
-	if code == "" {
+	switch code {
+	case "":
 		return "no reason given"
+	case string(classify.OOM):
+		return "out of memory"
 	}
 	return strings.ReplaceAll(code, "_", " ")
 }

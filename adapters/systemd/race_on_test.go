@@ -1,5 +1,0 @@
-//go:build race
-
-package systemd
-
-const raceEnabled = true
