@@ -198,6 +198,42 @@ func TestUnderUserManager(t *testing.T) {
 	}
 }
 
+// newer are the options for Debian trixie's systemd: what this machine has may be years older.
+func newer(t *testing.T) []string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("the same once more under another systemd")
+	}
+	return []string{"--suite", "trixie"}
+}
+
+func TestUnderNewerSystemManager(t *testing.T) {
+	t.Parallel()
+	if require.Systemd(t, require.SystemManager, newer(t)...) {
+		out, err := exec.CommandContext(t.Context(), "systemctl", "--version").Output()
+		if version := 0; err != nil {
+			t.Error(err)
+		} else if _, err := fmt.Sscanf(string(out), "systemd %d", &version); err != nil || version < 257 {
+			t.Errorf("this is no newer systemd: %s", out)
+		}
+		inside(t)
+		t.Run("ExecStart", execStartIsWordByWord)
+		t.Run("Results", results)
+		t.Run("StartLimit", startLimit)
+		t.Run("Notify", notifies)
+		t.Run("PrivateSocket", privateSocket)
+		t.Run("Handoff", handsOff)
+	}
+}
+
+func TestUnderNewerUserManager(t *testing.T) {
+	t.Parallel()
+	if require.Systemd(t, require.UserManager, newer(t)...) {
+		inside(t)
+		t.Run("Handoff", handsOff)
+	}
+}
+
 func inside(t *testing.T) {
 	t.Run("Self", selfIsFound)
 	t.Run("Service", func(t *testing.T) { launches(t, false) })

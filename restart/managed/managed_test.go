@@ -104,6 +104,7 @@ func TestExecRings(t *testing.T) {
 		{"unmarked", run.Unmarked, end(managed.End{Exit: one}), true, run.UnknownPhase},
 		{"could not be started", run.Unmarked, end(managed.End{Exit: classify.Exit{Code: 127}, NotStarted: true}), true, run.Booting},
 		{"killed by a signal", run.Idempotent, end(managed.End{Exit: classify.Exit{Code: -1, Signal: "SIGKILL"}}), true, run.Preparing},
+		{"killed for memory", run.Idempotent, end(managed.End{Exit: classify.Exit{Code: -1, Signal: "SIGKILL"}, Cause: classify.OOM}), true, run.Preparing},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -125,6 +126,9 @@ func TestExecRings(t *testing.T) {
 			}
 			if len(got) != 1 || got[0].Run != r.ID || got[0].Phase != c.phase || got[0].Exit != res.End.Exit || string(got[0].Text) != string(res.End.Tail) {
 				t.Errorf("the notes are %+v, want one with phase %s", got, c.phase)
+			}
+			if got[0].Cause != res.End.Cause || r.Ended.Cause != res.End.Cause {
+				t.Errorf("the cause in the note is %q and on record %q, want %q", got[0].Cause, r.Ended.Cause, res.End.Cause)
 			}
 			ids := got[0].Identities
 			if len(ids) != 2 || ids[0].Revision != "v1" || ids[1].Known() || !strings.Contains(ids[1].Unknown, "svn") {

@@ -92,6 +92,19 @@ func TestEveryReasonOfTheNeverListIsTheClassifiersCode(t *testing.T) {
 	}
 }
 
+// TestReplacementSaysWhatEndedIt: the rule is the same, and a person reads that it was no update again.
+func TestReplacementSaysWhatEndedIt(t *testing.T) {
+	t.Parallel()
+	f := broken()
+	f.Replacement = true
+	again := policy.Decide(f, limits)
+	f.Signature = classify.Verdict{Disposition: classify.Never, Family: classify.NoFamily, Reason: classify.OOM}
+	got := policy.Decide(f, limits)
+	if got.Code != policy.AlreadyRestarted || got.Text != again.Text+" This time it was no update's failure: out of memory." {
+		t.Errorf("%+v, after an update's %+v", got, again)
+	}
+}
+
 // TestSilencedFailuresAreLoud: what is left alone is told only where the run's own notice was held back.
 func TestSilencedFailuresAreLoud(t *testing.T) {
 	t.Parallel()
