@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/internal/require"
+	"github.com/mulligan-dev/mulligan/restart"
 )
 
 // eater is a program that takes memory until it is killed. It does not swap, where there is anything to swap to.
@@ -18,6 +20,12 @@ const eater = `x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done`
 
 // oomRunner is a runner whose programs are killed; it lives on and says why.
 func oomRunner() {
+	for { // its memory is bounded when it is there
+		if _, err := os.Stat(os.Getenv("OUT") + ".go"); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 	w, err := WatchOOM()
 	fatal(err)
 	cause := func(command string) string {
@@ -51,10 +59,25 @@ func TestOutOfMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "out")
-	cmd := exec.Command("systemd-run", "--scope", "--unit=eaten.scope", "-p", "MemoryMax=48M", "-p", "MemorySwapMax=0", "-p", "OOMPolicy=continue", self)
-	cmd.Env = append(os.Environ(), role+"=oom", "OUT="+out)
-	if b, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, b)
+	// A scope of ours goes on when the kernel has killed in it.
+	l, err := NewLauncher(LauncherConfig{Conn: c, Scope: true, Env: []string{role + "=oom", "OUT=" + out, "PATH=/usr/bin:/bin"},
+		Command: func(restart.Order) []string { return []string{self} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := order()
+	s, err := l.Launch(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	systemctl(t, "set-property", "--runtime", l.UnitName(o.Launch), "MemoryMax=48M", "MemorySwapMax=0")
+	if err := os.WriteFile(out+".go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.Exited:
+	case <-time.After(time.Minute):
+		t.Error("the runner does not end")
 	}
 	if b, err := os.ReadFile(out); err != nil || string(b) != "SIGKILL= SIGKILL=oom =oom = SIGKILL=" {
 		t.Errorf("the runner says %q, %v", b, err)

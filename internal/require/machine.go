@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -29,7 +30,7 @@ func Boot(t *testing.T, dir string, env []string, command ...string) *Machine {
 	ownKernel(t)
 	with := withSystemd(t)
 	if out, err := exec.Command(with, "--uml", "--prepared", "--prepare").CombinedOutput(); err != nil {
-		missing(t, systemdHint, "no machine can be started: "+string(out))
+		missing(t, systemdHint, "no machine can be started: "+strings.TrimSpace(string(out)))
 	}
 	self, err := os.Executable() // the command is, or runs, the test's own program
 	if err != nil {

@@ -62,7 +62,7 @@ func Systemd(t *testing.T, kind SystemdKind, options ...string) (inside bool) {
 	case err == nil:
 		t.Logf("inside systemd:\n%s", out)
 	case errors.As(err, &exit) && exit.ExitCode() == noSystemd:
-		missing(t, systemdHint, "no systemd could be started: "+string(out))
+		missing(t, systemdHint, "no systemd could be started: "+strings.TrimSpace(string(out)))
 	default:
 		t.Errorf("inside systemd: %v\n%s", err, out)
 	}
