@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os/signal"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/mulligan-dev/mulligan/adapters/config"
 	"github.com/mulligan-dev/mulligan/adapters/process"
@@ -216,6 +218,9 @@ func (e *execCommand) replace(ctx context.Context) error {
 	if err != nil {
 		return ownFailure(err)
 	}
+	// Whoever stops the unit of a replacement tells the runner alone.
+	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
+	defer stop()
 	res, err := m.Replace(ctx, ledger.Key{Project: e.lineage[:i], Lineage: e.lineage[i+1:]}, e.launch)
 	return e.ended(res, err)
 }

@@ -65,7 +65,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 	defer func() { _ = first.Process.Kill(); _ = first.Wait() }()
 	// The other one is a service by itself. It lives through the update.
-	run := []string{"--unit=worker", "-p", "OOMPolicy=continue", "-p", memory[0], "-p", memory[1], "--working-directory=" + w.live}
+	run := []string{"--unit=worker", "-p", memory[0], "-p", memory[1], "--working-directory=" + w.live}
 	c := w.command(worker, "worker", "FIRST=1")
 	for _, kv := range c.Env {
 		run = append(run, "--setenv="+kv)

@@ -180,8 +180,14 @@ func serviceRuns(t *testing.T, flags ...string) {
 	if err := put.Signal(syscall.Signal(0)); err != nil {
 		t.Errorf("what was put back ended with the healer's service: %v", err)
 	}
-	if err := put.Kill(); err != nil {
+	// Whoever stops its own unit ends the program in order, and its end is on record.
+	if u, err := systemd.OfProcess(put.Pid); err != nil {
 		t.Error(err)
+	} else {
+		systemctl("stop", u.Name)
+	}
+	if out, err := mulligan(t, env, "show", "scout", "-j"); err != nil || !strings.Contains(out, `"signal": "SIGTERM"`) {
+		t.Errorf("what was put back and stopped: %v, %s", err, out)
 	}
 	out, err = run("status")
 	if err == nil || !strings.Contains(out, "inactive (dead)") || strings.Contains(out, "last end") {

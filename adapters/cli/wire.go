@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 
@@ -59,7 +60,8 @@ type host struct {
 	home   *files.Home
 	log    *slog.Logger
 	cfg    restart.Config
-	units  *unitLauncher // of a healer that is a service
+	units  *unitLauncher  // of a healer that is a service
+	held   chan os.Signal // of a runner that records an end
 }
 
 // open opens the state folder and wires everything to it. The caller closes the host.
@@ -76,7 +78,7 @@ func (s *shared) open(c config.Config, level slog.Level) (*host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: `%s doctor` looks closer; --home names another state folder", err, s.program())
 	}
-	h := &host{shared: s, home: home, log: log}
+	h := &host{shared: s, home: home, log: log, held: make(chan os.Signal, 1)}
 	if err := h.wire(c); err != nil {
 		return nil, errors.Join(err, home.Close())
 	}
@@ -85,6 +87,7 @@ func (s *shared) open(c config.Config, level slog.Level) (*host, error) {
 
 func (h *host) close() {
 	h.units.close()
+	signal.Stop(h.held)
 	if err := h.home.Close(); err != nil {
 		h.log.Warn("the state folder could not be closed cleanly", "error", err)
 	}
@@ -212,7 +215,7 @@ func (h *host) healer() (*restart.Healer, error) { return restart.New(h.cfg) }
 
 // managed is the run's side. Signals and the terminal are the program's while it runs.
 func (h *host) managed() (*managed.Host, error) {
-	return managed.New(managed.Config{Stores: h.cfg.Stores, Sources: h.cfg.Sources, Programs: programs{}, Dir: h.runsDir(), Logger: h.log})
+	return managed.New(managed.Config{Stores: h.cfg.Stores, Sources: h.cfg.Sources, Programs: programs{held: h.held}, Dir: h.runsDir(), Logger: h.log})
 }
 
 func (h *host) updater(cmds update.Commands) (*update.Updater, error) {
