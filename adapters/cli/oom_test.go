@@ -64,7 +64,7 @@ func TestOutOfMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = first.Process.Kill(); _ = first.Wait() }()
-	// The other one is a service by itself. It lives through the update.
+	// The other one is a service by itself, which its manager ends when the kernel kills in it. It lives through the update.
 	run := []string{"--unit=worker", "-p", memory[0], "-p", memory[1], "--working-directory=" + w.live}
 	c := w.command(worker, "worker", "FIRST=1")
 	for _, kv := range c.Env {

@@ -5,7 +5,7 @@
 // restart.Launcher over the connection, and [Conn.Restart] asks for a restart and sees the job accepted. [Supervised] tells
 // whether systemd restarts a unit by itself: two restarters never share a run. [Conn.Confiner] boots a canary
 // out of reach of the living service's files. [Ready], [Stopping] and [Watchdog] are what a
-// service tells its manager.
+// service tells its manager. [WatchOOM] asks the kernel why a program was killed, and [Conn.Result] the manager.
 //
 // What it refuses: to start anything as a plain child when no manager can be reached ([*BusError] names every bus that was
 // tried); to take a container's or another host's unit for its own ([ErrNoUnit]); to restart a unit without the right to
