@@ -30,7 +30,9 @@ func (k Kind) Restart() bool { return k == ProcessRestart || k == HostReboot || 
 // Marker is what an instance leaves for the next one. It serialises as JSON.
 type Marker struct {
 	Instance ledger.Instance `json:"instance"`
-	Started  stamp.Time      `json:"started"`
+	// Serial is the kernel's own number of the process, 0 where it keeps none.
+	Serial  uint64     `json:"serial,omitempty"`
+	Started stamp.Time `json:"started"`
 	// Beat is the last heartbeat: a proof of life that needs no orderly end.
 	Beat stamp.Time `json:"beat,omitzero"`
 	// Stop is when the instance ended in order, zero when it did not.
@@ -41,6 +43,9 @@ type Marker struct {
 	Last Activity `json:"last,omitzero"`
 	// Corrupt is set by whoever could not read the marker: there was an instance, and nothing is known of it.
 	Corrupt bool `json:"-"`
+	// Other is set by whoever knows that the process of the marker was another one than this, whatever its pid and start
+	// time are.
+	Other bool `json:"-"`
 }
 
 // Activity is a session that did something, and when.
@@ -72,7 +77,8 @@ type Boot struct {
 //
 // A reload is known by the random id, which lives in memory alone. An exec keeps pid and start time and loses the id.
 // Pid 1 in a container proves nothing by itself, and neither does a pid namespace, whose number the kernel uses again:
-// kernel boot, namespace, pid and start time have to agree all four.
+// kernel boot, namespace, pid and start time have to agree all four. Where containers have clocks of their own even these
+// do, and only the kernel's number of the process tells ([Marker.Other]).
 func Classify(last *Marker, self ledger.Instance, now stamp.Time, held bool) Boot {
 	b := Boot{ID: self.ID, At: now}
 	if last == nil {
@@ -100,7 +106,7 @@ func Classify(last *Marker, self ledger.Instance, now stamp.Time, held bool) Boo
 		return b
 	case was.Boot != "" && self.Boot != "" && was.Boot != self.Boot:
 		b.Kind = HostReboot
-	case sameProcess(was, self):
+	case !last.Other && sameProcess(was, self):
 		b.Kind = ExecInPlace
 	default:
 		b.Kind = ProcessRestart

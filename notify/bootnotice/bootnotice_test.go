@@ -68,6 +68,8 @@ func TestClassify(t *testing.T) {
 			process("new", "k1", "ns1", 1, 9000), now, false, ProcessRestart, false, 130 * time.Second},
 		"pid 1 in another container": {marker(func(m *Marker) { m.Instance = process("old", "k1", "ns1", 1, 5000) }),
 			process("new", "k1", "ns2", 1, 5000), now, false, ProcessRestart, false, 130 * time.Second},
+		"pid 1, and all four agree by chance": {marker(func(m *Marker) { m.Instance, m.Other = process("old", "k1", "ns1", 1, 5000), true }),
+			process("new", "k1", "ns1", 1, 5000), now, false, ProcessRestart, false, 130 * time.Second},
 		"no start times":           {marker(func(m *Marker) { m.Instance.Start = 0 }), process("new", "k1", "ns1", 100, 0), now, false, ProcessRestart, false, 130 * time.Second},
 		"no kernel boot ids":       {marker(func(m *Marker) { m.Instance.Boot = "" }), process("new", "", "", 100, 0), now, false, ProcessRestart, false, 130 * time.Second},
 		"corrupt marker":           {&Marker{Corrupt: true}, other, now, false, ProcessRestart, false, -1},

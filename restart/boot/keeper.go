@@ -183,7 +183,7 @@ func (k *Keeper) open(ctx context.Context) (err error) {
 	if err := k.note(ctx, last); err != nil {
 		return err
 	}
-	k.marker = bootnotice.Marker{Instance: k.c.Instance, Started: k.boot.At}
+	k.marker = bootnotice.Marker{Instance: k.c.Instance, Serial: host.Serial(), Started: k.boot.At}
 	if k.boot.Kind == bootnotice.Reload {
 		k.marker = *last
 		k.marker.Stop, k.marker.Active = stamp.Time{}, nil // the keeper that noted the turns ended with them
@@ -213,6 +213,8 @@ func (k *Keeper) last() (*bootnotice.Marker, error) {
 	case err != nil:
 		return nil, err
 	}
+	serial := host.Serial()
+	m.Other = serial != 0 && m.Serial != 0 && m.Serial != serial
 	var b heartbeat
 	switch err := load(k.dir, beatName, &b); {
 	case err == nil && b.Instance == m.Instance.ID:
