@@ -10,7 +10,8 @@
 //
 // What is refused: a candidate that ends early, does not answer, opens a declared live path, or leaves a process or its
 // port behind when its process group has been ended, SIGTERM first and SIGKILL after a grace. Such a canary has failed,
-// and what it left is ended as far as it can be found.
+// and what it left is ended as far as it can be found: by the mark in its environment, by its parent, by the listening
+// socket. A daemon without any of the three is not, and then the port is said to be listened on still.
 //
 // What is promised: nothing of a failed canary is kept, and the living service is not touched by the canary itself.
 // Whether the candidate could touch it is [Result.Isolation]: with Landlock, or a [Confiner] such as a transient unit,

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 )
 
 // where an answer came from, as far as the kernel tells.
@@ -34,7 +32,8 @@ func (t *trial) origin() origin {
 	}
 	ours := 0
 	for _, inode := range listening {
-		if held["socket:["+inode+"]"] {
+		if held[socket(inode)] {
+			t.sockets[socket(inode)] = true
 			ours++
 		}
 	}
@@ -71,29 +70,6 @@ func parseListeners(b []byte, port int) (out []string) {
 		n, err := strconv.ParseUint(f[1][i+1:], 16, 16)
 		if err == nil && int(n) == port && f[9] != "0" {
 			out = append(out, f[9])
-		}
-	}
-	return out
-}
-
-// members are the candidate's processes: all that carry its id in their environment, whatever group they are in by now.
-func (t *trial) members() (out []int) {
-	mark := []byte(inside.Var + "=" + t.id)
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	for _, dir := range dirs {
-		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
-		b, err := os.ReadFile(dir + "/environ")
-		if err != nil {
-			continue // another user's, or gone
-		}
-		for kv := range bytes.SplitSeq(b, []byte{0}) {
-			if bytes.Equal(kv, mark) {
-				out = append(out, pid)
-				break
-			}
 		}
 	}
 	return out

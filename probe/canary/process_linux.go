@@ -1,7 +1,6 @@
 package canary
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -170,15 +169,8 @@ func groupLives(group int) bool {
 	if errors.Is(unix.Kill(-group, 0), unix.ESRCH) {
 		return false
 	}
-	dirs, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, file := range dirs {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		// pid (command) state parent group
-		f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-		if len(f) > 2 && string(f[2]) == fmt.Sprint(group) && f[0][0] != 'Z' && f[0][0] != 'X' {
+	for _, p := range processes() {
+		if p.group == group {
 			return true
 		}
 	}
@@ -205,33 +197,24 @@ func gone(atMost time.Duration, is func() bool) bool {
 
 // teardown ends everything of the candidate's, and says what it had left behind: empty for nothing.
 func (t *trial) teardown(p *process) string {
+	t.origin() // what listens now is known by its socket, whoever holds it afterwards
 	p.stop()
+	t.root = 0 // the number of a group that is gone may be used again
 	var left []string
-	// What left the group still has our id. It gets no grace: it has had that already.
-	if stray := t.members(); len(stray) > 0 {
+	// What left the group gets no grace: it has had that already.
+	if stray := t.strays(); len(stray) > 0 {
 		left = append(left, fmt.Sprintf("%d of its processes had left its group", len(stray)))
-		for _, pid := range stray {
-			t.killMember(pid)
-		}
-		gone(killWait, func() bool { return len(t.members()) == 0 })
+		gone(killWait, func() bool {
+			stray := t.strays()
+			for pid, start := range stray {
+				kill(pid, start)
+			}
+			return len(stray) == 0
+		})
 	}
 	// A listener that we have not passed on yet is no leak.
 	if t.socket == nil && !gone(time.Second, func() bool { return len(listeners(t.port)) == 0 }) {
 		left = append(left, fmt.Sprintf("port %d was still listened on", t.port))
 	}
 	return strings.Join(left, " and ")
-}
-
-// killMember kills one process, unless the number has changed hands.
-func (t *trial) killMember(pid int) {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return
-	}
-	defer unix.Close(fd)
-	for _, m := range t.members() {
-		if m == pid {
-			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-		}
-	}
 }

@@ -31,12 +31,19 @@ type trial struct {
 	socket *os.File // the listener that it inherits, ours until it has started
 	env    []string
 
+	// root is the candidate's first process and group, 0 when there is none, since when that started, by the kernel's
+	// ticks. known are processes of the candidate's that were seen, with their start times, sockets the listeners.
+	root    int
+	since   uint64
+	known   map[int]uint64
+	sockets map[string]bool
+
 	isolation Isolation
 	why       string
 }
 
 func (c *Canary) try(ctx context.Context) Result {
-	t := &trial{c: c.c, isolation: Unproven, why: "nothing was started"}
+	t := &trial{c: c.c, known: map[int]uint64{}, sockets: map[string]bool{}, isolation: Unproven, why: "nothing was started"}
 	if r := t.prepare(); r != nil {
 		return t.done(*r, "")
 	}
@@ -100,6 +107,9 @@ func (t *trial) prepare() *Result {
 	t.port = l.Addr().(*net.TCPAddr).Port
 	if t.c.Inherit {
 		if t.socket, err = l.(*net.TCPListener).File(); err != nil {
+			return fail("pass the listener on", err)
+		}
+		if err := t.inherited(t.socket); err != nil {
 			return fail("pass the listener on", err)
 		}
 	}
@@ -182,6 +192,7 @@ func (t *trial) preflight(ctx context.Context) *Result {
 		r := t.done(failed(CodePreflight, "the preflight could not be started: %v", err), "")
 		return &r
 	}
+	t.began(p.pid)
 	over := time.NewTimer(t.c.PreflightWithin)
 	defer over.Stop()
 	var r *Result
@@ -216,6 +227,7 @@ func (t *trial) boot(ctx context.Context) Result {
 	if err != nil {
 		return t.done(failed(CodeNotStarted, "the candidate could not be started: %v", err), "")
 	}
+	t.began(p.pid)
 	t.pass()
 	r := t.wait(ctx, p)
 	if path := t.openLive(); path != "" && r.Code != CodeLivePath {
@@ -254,6 +266,9 @@ func (t *trial) wait(ctx context.Context, p *process) Result {
 	for {
 		if path := t.openLive(); path != "" {
 			return livePath(path)
+		}
+		if len(t.live) == 0 {
+			t.members() // whoever is seen now is known when the others are gone
 		}
 		if r, answered := t.ask(ctx); answered {
 			if r.Outcome == Passed {
