@@ -24,7 +24,9 @@ import (
 const childMode = "MULLIGAN_DRAIN_TEST"
 
 func TestMain(m *testing.M) {
-	if mode := os.Getenv(childMode); mode != "" {
+	if mode := os.Getenv(childMode); strings.HasPrefix(mode, "service") {
+		os.Exit(serviceChild(mode))
+	} else if mode != "" {
 		child(mode)
 		return
 	}
