@@ -142,7 +142,8 @@ func TestOneDeadlineForAllStages(t *testing.T) {
 	})
 }
 
-func TestTwoThatWaitDoNotWaitForEachOther(t *testing.T) {
+// Each of two turns waits for the other to end, and neither would: both count as idle, and one restart serves them.
+func TestPredecessorTwoWaitersDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, w *world) {
 		one, two, three := w.begin("one"), w.begin("two"), w.begin("three")
@@ -167,6 +168,15 @@ func TestTwoThatWaitDoNotWaitForEachOther(t *testing.T) {
 		synctest.Wait()
 		if w.r.count() != 1 || len(w.hist.list()) != 1 || !slices.Equal(w.box.sessions(), []string{"one", "two"}) {
 			t.Errorf("asked %d times, %d entries, notices %v", w.r.count(), len(w.hist.list()), w.box.sessions())
+		}
+	})
+	bubble(t, nil, func(t *testing.T, w *world) { // and nobody else is there
+		one, two := w.begin("one"), w.begin("two")
+		a := w.later(one, `{"wait":true}`)
+		time.Sleep(10 * time.Second)
+		b := w.later(two, `{"wait":true}`)
+		if x, y := <-a, <-b; !x.OK || !y.OK || x.WaitedMs != 10000 || y.WaitedMs != 0 {
+			t.Errorf("%+v, %+v", x, y)
 		}
 	})
 }
@@ -216,7 +226,8 @@ func TestForceIsNotTheAgentsToGive(t *testing.T) {
 	}
 }
 
-func TestARetiredSessionHoldsNothingUp(t *testing.T) {
+// A turn that nobody will ever end, of a session that was aborted or is another process's by now, is in nobody's way.
+func TestPredecessorRetiredSessionHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, w *world) {
 		one := w.begin("one")

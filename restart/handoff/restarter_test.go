@@ -24,7 +24,7 @@ import (
 const role = "HANDOFF_TEST_ROLE"
 
 func TestMain(m *testing.M) {
-	programs := map[string]func() error{"exec": execSelf, "die": dieAt}
+	programs := map[string]func() error{"exec": execSelf, "die": dieAt, "refused": refusedRestart}
 	program, ok := programs[os.Getenv(role)]
 	if !ok {
 		os.Exit(m.Run())
