@@ -9,7 +9,8 @@
 // acknowledgement and the row comes a second time; a dismissed row that tells something new stands there again, without
 // a toast.
 //
-// Refused: a row without a key, a folder on a network disk, and a file written by a newer version. A file that cannot
+// Refused: a row without a key, a folder on a network disk, the service's folder in a canary (inside.ErrOutside), and a
+// file written by a newer version. A file that cannot
 // be read is set aside as "NAME.damaged" when its key comes again, and reported by Entries until then. Errors are
 // returned, and then the row comes again.
 package inbox
@@ -28,6 +29,7 @@ import (
 
 	"github.com/mulligan-dev/mulligan/internal/durable"
 	"github.com/mulligan-dev/mulligan/notify"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 )
 
 // Schema is the version of the file format that this package writes.
@@ -74,6 +76,9 @@ func (e *DamagedError) Error() string {
 func New(c Config) (*Inbox, error) {
 	if !filepath.IsAbs(c.Dir) {
 		return nil, fmt.Errorf("open inbox: Dir is %q, want an absolute path", c.Dir)
+	}
+	if err := inside.Refuse(c.Dir); err != nil {
+		return nil, fmt.Errorf("open inbox: %w", err)
 	}
 	d, err := durable.System{}.Open(c.Dir)
 	if err != nil {

@@ -3,6 +3,8 @@ package managed_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/mulligan-dev/mulligan/adapters/memory"
@@ -45,6 +47,13 @@ func TestCanaryRegistersNothing(t *testing.T) { // the environment is the proces
 	}
 	if _, err := h.Replace(ctx, ledger.Key{Project: "acme", Lineage: "l"}, "launch"); !errors.Is(err, inside.ErrInert) {
 		t.Errorf("replace: %v", err)
+	}
+	marks := filepath.Join(t.TempDir(), "marks") // the living run's
+	if err := os.WriteFile(marks, []byte(run.MarksHead+"\nbooting\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := managed.Mark(marks, run.ProviderRunning); err != nil || managed.ReadPhase(marks) != run.Booting {
+		t.Errorf("a canary marks the run that it stands beside: %s, %v", managed.ReadPhase(marks), err)
 	}
 	bells, err := home.Doorbell().Pending(ctx)
 	holder, held := home.Runs().Holder(ctx, "acme", "scout")

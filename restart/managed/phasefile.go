@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 )
 
 // phaseFile makes the run's phase file, or returns "" for a run that marks none.
@@ -32,8 +33,8 @@ func Mark(file string, p run.Phase) error {
 	if file == "" {
 		return fmt.Errorf("%s is not set: start the program with `mulligan exec --phases`", PhaseFileVar)
 	}
-	if file == os.DevNull {
-		return nil // a replacement that was started held: its marks decide nothing
+	if file == os.DevNull || inside.Inert() {
+		return nil // a replacement that was started held, or a canary: its marks decide nothing
 	}
 	if err := appendLine(file, string(p)); err != nil {
 		return fmt.Errorf("mark phase %s: %w", p, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/session"
+	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 	"github.com/mulligan-dev/mulligan/restart/sessions"
 )
 
@@ -174,7 +175,11 @@ func (r *Runner) Soon() {
 
 // Pass looks at every interrupted session, the one whose owner died first before the others, and does what is to be done.
 // It returns what became of each; the error is for the looking alone, and then what was found before is still done.
+// In a canary it does nothing: the sessions that it could see are the living service's.
 func (r *Runner) Pass(ctx context.Context) ([]Item, error) {
+	if inside.Inert() {
+		return nil, nil
+	}
 	r.pass.Lock()
 	defer r.pass.Unlock()
 	found, err := r.find(ctx)
