@@ -22,14 +22,19 @@ import (
 	"time"
 
 	"github.com/mulligan-dev/mulligan/adapters/files"
+	"github.com/mulligan-dev/mulligan/adapters/inbox"
 	"github.com/mulligan-dev/mulligan/adapters/sessionlog"
 	"github.com/mulligan-dev/mulligan/internal/durable"
 	"github.com/mulligan-dev/mulligan/internal/faultfs"
+	"github.com/mulligan-dev/mulligan/internal/host"
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/session"
+	"github.com/mulligan-dev/mulligan/notify"
 	"github.com/mulligan-dev/mulligan/notify/bootnotice"
 	"github.com/mulligan-dev/mulligan/probe/canary"
 	"github.com/mulligan-dev/mulligan/probe/canary/inside"
+	"github.com/mulligan-dev/mulligan/restart/handoff"
+	"github.com/mulligan-dev/mulligan/restart/resume"
 	"github.com/mulligan-dev/mulligan/restart/sessions"
 )
 
@@ -160,6 +165,8 @@ var roles = map[string]func(dir string) error{
 	"candidate": func(dir string) error {
 		_, home := files.Open(files.Config{Dir: filepath.Join(dir, "home")})
 		_, outbox := OpenOutbox(filepath.Join(dir, "boot"))
+		_, history := handoff.OpenHistory(filepath.Join(dir, "handoff"))
+		_, rows := inbox.New(inbox.Config{Dir: filepath.Join(dir, "inbox")})
 		log, err := sessionlog.Open(sessionlog.Config{Path: filepath.Join(dir, "log", "sessions")})
 		if err != nil {
 			return err
@@ -179,6 +186,14 @@ var roles = map[string]func(dir string) error{
 		_, taken := svc.Open(context.Background(), "s1")
 		aborted := svc.Abort(context.Background(), "s1", "by the canary")
 		_, appended := log.Append(context.Background(), "s1", []session.Draft{session.NewAbort(svc.Now(), "x", "by the canary")})
+		runner, err := resume.New(resume.Config{Sessions: svc, Resumer: nobody{}})
+		if err != nil {
+			return err
+		}
+		resumed, err := runner.Pass(context.Background())
+		if err != nil {
+			return err
+		}
 		k, err := service{own, log, svc}.keeper(dir, printer{}, nil)
 		if err != nil {
 			return err
@@ -190,8 +205,22 @@ var roles = map[string]func(dir string) error{
 		if err := errors.Join(busy(), k.Run(context.Background()), k.Close()); err != nil {
 			return err
 		}
-		report := fmt.Sprintln(errors.Is(home, inside.ErrOutside), errors.Is(outbox, inside.ErrOutside), st.Interruption != nil,
-			errors.Is(taken, inside.ErrInert), errors.Is(aborted, inside.ErrInert), errors.Is(appended, sessionlog.ErrReadOnly), k.Boot().Kind)
+		var said []string
+		for _, c := range []struct {
+			what string
+			ok   bool
+		}{
+			{"home", errors.Is(home, inside.ErrOutside)}, {"outbox", errors.Is(outbox, inside.ErrOutside)},
+			{"history", errors.Is(history, inside.ErrOutside)}, {"inbox", errors.Is(rows, inside.ErrOutside)},
+			{"session seen", st.Head.Last != 0}, {"lease", errors.Is(taken, inside.ErrInert)}, {"control fact", errors.Is(aborted, inside.ErrInert)},
+			{"append", errors.Is(appended, sessionlog.ErrReadOnly)}, {"auto-resume", len(resumed) == 0},
+			{"marker and notices", k.Boot().Kind == bootnotice.Canary && k.Outbox() == nil},
+		} {
+			if !c.ok {
+				said = append(said, c.what)
+			}
+		}
+		report := fmt.Sprintln("not as it should be:", said)
 		if err := os.WriteFile(os.Getenv("NOTES")+"/report", []byte(report), 0o600); err != nil {
 			return err
 		}
@@ -201,6 +230,14 @@ var roles = map[string]func(dir string) error{
 		}
 		return http.Serve(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	},
+}
+
+// nobody is a host that resumes what it is given.
+type nobody struct{}
+
+func (nobody) Workload(session.Status) (string, string) { return "agent", "" }
+func (nobody) Resume(ctx context.Context, turn *sessions.Turn) error {
+	return turn.End(ctx, session.TurnEnded{End: session.EndDone})
 }
 
 // printer is a host in another process.
@@ -324,7 +361,7 @@ func TestSecondInstance(t *testing.T) {
 	dir := t.TempDir()
 	first, _ := boot(t, dir, "a", nil)
 	must(t, first.Outbox().Request(t.Context(), bootnotice.Request{ID: "r", Session: "main"}))
-	before := digest(t, dir)
+	before := digest(t, dir, true)
 	second, rec := boot(t, dir, "b", func(c *Config) { c.Notice = noWait })
 	if second.Boot().Kind != bootnotice.SecondInstance {
 		t.Errorf("the second is %+v", second.Boot())
@@ -337,7 +374,7 @@ func TestSecondInstance(t *testing.T) {
 	}
 	must(t, second.Close())
 	same(t, "the second tells", rec.told(), nil)
-	if after := digest(t, dir); after != before {
+	if after := digest(t, dir, true); after != before {
 		t.Errorf("the second changed the folder:\n%s\n%s", before, after)
 	}
 	must(t, first.Close())
@@ -360,13 +397,21 @@ func TestExecInPlace(t *testing.T) {
 	same(t, "said", got, []string{"after exec_in_place", "before first_boot", "told s1", "told s2"})
 }
 
-// digest is all that lies in a folder, but for the heartbeat of a living one.
-func digest(t *testing.T, dir string) string {
+// digest is all that lies in a folder: names, contents, modes and times. The heartbeat of a living one is left out.
+func digest(t *testing.T, dir string, living bool) string {
 	t.Helper()
 	var b strings.Builder
 	must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || strings.HasSuffix(path, beatName) {
+		if err != nil {
 			return err
+		}
+		in, err := e.Info()
+		if err != nil || living && (strings.HasSuffix(path, beatName) || e.IsDir()) {
+			return err
+		}
+		fmt.Fprintln(&b, path, in.Mode(), in.ModTime().UnixNano())
+		if e.IsDir() {
+			return nil
 		}
 		f, err := os.Open(path)
 		if err != nil {
@@ -377,28 +422,47 @@ func digest(t *testing.T, dir string) string {
 		if _, err := io.Copy(h, f); err != nil {
 			return err
 		}
-		in, err := f.Stat()
-		fmt.Fprintln(&b, path, in.ModTime().UnixNano(), hex.EncodeToString(h.Sum(nil)))
-		return err
+		fmt.Fprintln(&b, hex.EncodeToString(h.Sum(nil)))
+		return nil
 	}))
 	return b.String()
 }
 
 // TestCanaryAgainstALiveStore boots a candidate that finds the live folders, with an interrupted session and a pending
-// notice in them: both stay untouched, and the session is told afterwards.
+// notice in them, beside the living service and after it was stopped: both stay untouched, and the session is told
+// afterwards.
 func TestCanaryAgainstALiveStore(t *testing.T) {
 	t.Parallel()
+	for _, living := range []bool{true, false} {
+		t.Run(map[bool]string{true: "living", false: "stopped"}[living], func(t *testing.T) {
+			t.Parallel()
+			canaryAgainst(t, living)
+		})
+	}
+}
+
+func canaryAgainst(t *testing.T, living bool) {
 	dir, _ := killedAtWork(t)
 	s, err := open(dir)
 	must(t, err)
+	rows, err := inbox.New(inbox.Config{Dir: filepath.Join(dir, "inbox")})
+	must(t, err)
+	budget, err := handoff.OpenHistory(filepath.Join(dir, "handoff"))
+	must(t, err)
+	must(t, budget.Reserve(t.Context(), handoff.Entry{ID: "e", At: host.Now()}))
+	must(t, rows.Notify(t.Context(), notify.Row{Key: "k", Title: "something to see"}))
 	k, err := s.keeper(dir, &recorder{fail: errors.New("not yet")}, nil)
 	must(t, err)
-	must(t, errors.Join(k.Close(), s.close()))
+	must(t, k.Outbox().Request(t.Context(), bootnotice.Request{ID: "r", Session: "s1", Reason: "a new build"}))
+	end := func() { must(t, errors.Join(k.Close(), s.close(), rows.Close(), budget.Close())) }
+	if !living {
+		end()
+	}
 
 	self, err := os.Executable()
 	must(t, err)
 	notes := t.TempDir()
-	before := digest(t, dir)
+	before := digest(t, dir, living)
 	c, err := canary.New(canary.Config{
 		Command: []string{self}, Env: append(os.Environ(), roleVar+"=candidate"), Attempt: 10 * time.Second,
 		// Passed on as they are: it is sent to the live folders, and nothing but its being a canary holds it back.
@@ -410,11 +474,14 @@ func TestCanaryAgainstALiveStore(t *testing.T) {
 	}
 	report, err := os.ReadFile(filepath.Join(notes, "report"))
 	must(t, err)
-	if got, want := string(report), "true true true true true true canary\n"; got != want {
-		t.Errorf("home, outbox, interruption seen, lease, control fact, append, kind: %s, want %s", got, want)
+	if got, want := string(report), "not as it should be: []\n"; got != want {
+		t.Error(got)
 	}
-	if after := digest(t, dir); after != before {
+	if after := digest(t, dir, living); after != before {
 		t.Errorf("the canary changed the live folder:\n%s\n%s", before, after)
+	}
+	if living {
+		end()
 	}
 
 	s, err = open(dir)
@@ -428,8 +495,8 @@ func TestCanaryAgainstALiveStore(t *testing.T) {
 	k, err = s.keeper(dir, rec, nil)
 	must(t, err)
 	must(t, k.Run(t.Context()))
-	if got := rec.told(); !slices.Contains(got, "s1 wake") || !slices.Contains(got, "s2 wake") {
-		t.Errorf("told %v", got)
+	if got := rec.told(); !slices.Contains(got, "s1 wake") || !slices.Contains(got, "s2 wake") || !strings.Contains(rec.got[0].Text, "a new build") {
+		t.Errorf("told %v", rec.got)
 	}
 	must(t, errors.Join(k.Close(), s.close()))
 }
