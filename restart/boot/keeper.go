@@ -237,6 +237,12 @@ func (k *Keeper) note(ctx context.Context, last *bootnotice.Marker) error {
 	k.input = bootnotice.Input{Boot: k.boot, Sessions: bootnotice.Sessions(last, stored), Startup: k.c.Startup, Config: k.c.Notice}
 	return k.outbox.update(ctx, func(c *contents) error {
 		k.input.Requests = c.Requests
+		// An instance may have gone as far as here for the same stop, and died: it was asked for all the same.
+		for _, n := range c.Notices {
+			if n.Why == bootnotice.Requested && n.Boot.ID == k.boot.ID {
+				k.input.Requests = append(k.input.Requests, bootnotice.Request{ID: n.ID, Session: n.Session, Reason: n.Reason, At: n.Made})
+			}
+		}
 		add(c, bootnotice.Decide(k.input))
 		c.Requests = nil
 		return nil
