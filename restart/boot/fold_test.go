@@ -80,11 +80,11 @@ func (c *chain) Deliver(_ context.Context, d bootnotice.Delivery) (bool, error) 
 		if i < 0 || !out.Notices[i].Tried(c.self.ID) {
 			c.t.Fatalf("%s is delivered, and the attempt is not durable", id)
 		}
-		if age := c.now.Sub(out.Notices[i].Made); age > bootnotice.Expiry {
+		if age := c.now.Sub(out.Notices[i].Made); age > 24*time.Hour {
 			c.t.Fatalf("%s was delivered at the age of %v", id, age)
 		}
 		c.deliveries[id] = append(c.deliveries[id], c.self.ID)
-		if len(c.deliveries[id]) > bootnotice.Boots {
+		if len(c.deliveries[id]) > 3 {
 			c.t.Fatalf("%s was delivered in the boots %v", id, c.deliveries[id])
 		}
 	}
@@ -292,7 +292,7 @@ func history(t *rapid.T) {
 			continue
 		}
 		session := rapid.SampledFrom(chainSessions).Draw(t, "session")
-		switch rapid.SampledFrom([]string{"busy", "idle", "ask", "withdraw", "run", "run", "run", "ack", "stop", "kill"}).Draw(t, "do") {
+		switch rapid.SampledFrom([]string{"busy", "idle", "ask", "withdraw", "run", "run", "run", "take", "ack", "stop", "kill", "restart", "restart", "restart"}).Draw(t, "do") {
 		case "busy":
 			if c.busy[session] == nil {
 				idle, err := c.k.Busy(session)
@@ -339,6 +339,18 @@ func history(t *rapid.T) {
 		case "run":
 			c.fail, c.seen = rapid.Bool().Draw(t, "fails"), rapid.IntRange(0, 3).Draw(t, "seen") == 0
 			c.run(cut)
+		case "take": // the turn that resumes the session takes its notice along
+			d, ok, err := c.k.Take(context.Background(), session)
+			if c.dead {
+				c.down(cut)
+				continue
+			}
+			c.must(err)
+			if ok {
+				c.fail, c.seen = false, false
+				_, err = c.Deliver(context.Background(), d)
+				c.must(err)
+			}
 		case "ack":
 			for id := range c.listed(c.disk) {
 				if len(c.deliveries[id]) == 0 {
@@ -367,6 +379,12 @@ func history(t *rapid.T) {
 			c.must(c.stopped())
 		case "kill":
 			c.down(cut)
+		case "restart": // what happens most
+			c.down(cut)
+			c.now.Boot = fmt.Sprint("k", c.boot)
+			c.up(0, nil)
+			c.fail, c.seen = rapid.Bool().Draw(t, "fails"), false
+			c.run(nil)
 		}
 	}
 }
