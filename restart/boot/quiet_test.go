@@ -146,7 +146,7 @@ func TestCloseReleasesEverything(t *testing.T) {
 			}
 		}
 	}
-	first, _ := boot(t, dir, "a", nil)
+	first, _ := boot(t, dir, "a", func(c *Config) { c.Notice = noWait })
 	second, _ := boot(t, dir, "b", nil)
 	beside, err := OpenOutbox(dir)
 	must(t, err)

@@ -12,12 +12,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mulligan-dev/mulligan/adapters/files"
 	"github.com/mulligan-dev/mulligan/adapters/sessionlog"
+	"github.com/mulligan-dev/mulligan/internal/host"
 	"github.com/mulligan-dev/mulligan/notify/bootnotice"
 	"github.com/mulligan-dev/mulligan/restart/boot"
+	"github.com/mulligan-dev/mulligan/restart/drain"
 	"github.com/mulligan-dev/mulligan/restart/handoff"
 	"github.com/mulligan-dev/mulligan/restart/sessions"
 )
@@ -135,6 +138,58 @@ func TestPredecessorFailedRestartCommandLeavesNoNotice(t *testing.T) {
 		t.Errorf("the record of the restart: %+v, %v", e, err)
 	}
 	must(t, s.close())
+}
+
+// A stop that comes while a restart waits: the drain waits for the turn that waits for the other one, and all end with it.
+func TestPredecessorADrainAndAWaiterDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	var d *drain.Drain // made in the bubble, whose time it takes
+	draining := func(c *handoff.Config) {
+		var err error
+		d, err = drain.New(drain.Config{})
+		must(t, err)
+		c.Admit = d.Admit
+	}
+	bubble(t, draining, func(t *testing.T, w *world) {
+		one, two := w.begin("one"), w.begin("two")
+		answer := w.later(one, `{"wait":true}`)
+		synctest.Wait()
+		drained := make(chan drain.Result, 1)
+		go func() {
+			r, err := d.Drain(context.Background(), drain.Order{Sessions: w.s, Why: "deploy"})
+			if err != nil {
+				t.Error(err)
+			}
+			drained <- r
+		}()
+		time.Sleep(10 * time.Second)
+		w.done(two)
+		if res := <-answer; !res.OK || res.WaitedMs != 10000 {
+			t.Errorf("%+v", res)
+		}
+		if r := <-drained; r.ExitCode() != drain.ExitClean || r.Cancelled != 0 || r.Took != 10*time.Second {
+			t.Errorf("the drain: %+v", r)
+		}
+	})
+}
+
+// TestCloseReleasesTheHistory leaves no handle in its folder.
+func TestCloseReleasesTheHistory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f, err := handoff.OpenHistory(dir)
+	must(t, err)
+	must(t, f.Reserve(t.Context(), handoff.Entry{ID: "e", At: host.Now()}))
+	must(t, f.Close())
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("handles are counted in /proc")
+	}
+	for _, e := range entries {
+		if target, err := os.Readlink(filepath.Join("/proc/self/fd", e.Name())); err == nil && strings.HasPrefix(target, dir) {
+			t.Errorf("%s is still open", target)
+		}
+	}
 }
 
 func must(t *testing.T, err error) {
