@@ -13,14 +13,18 @@ const grain = 4
 // all of it but one byte at most.
 const stride = 3
 
+// block is how many bytes are passed over or looked at again together.
+const block = 8 * stride
+
 // filter finds the words of many runtimes in one pass that looks at one place in three. Each word is known by three of its
 // grains, one for each way it can lie between the places. It is filled once and then only read.
 type filter struct {
-	// maybe has a bit for a hash of every grain, so that most places are passed over after one look. factor makes the hash:
-	// of several the one with the fewest bits in common with usual text.
-	maybe  [1 << (maybeBits - 6)]uint64
+	// maybe tells, by a hash of what stands at a place, what kinds of grains may be there, so that most places are passed over
+	// after one look. factor makes the hash: of several the one that has the least in common with usual text. It is a table of
+	// bytes and not of bits because a place then costs half the instructions.
+	maybe  [1 << maybeBits]kinds
 	factor uint32
-	// sure is the same for whole grains, with a hash of its own. What passes both is nearly always a grain.
+	// sure has a bit for every grain, by a hash of all its bytes that count. What passes both is nearly always a grain.
 	sure [1 << (sureBits - 6)]uint64
 	// slots find the grain at a place in a list of all, by a hash of it in lower case; 0 is free, else its number and 1.
 	// Their number is a power of two, at least twice that of the grains.
@@ -31,16 +35,16 @@ type filter struct {
 }
 
 const (
-	maybeBits = 19
-	sureBits  = 18
-	factors   = 32 // that are tried
+	maybeBits = 18
+	sureBits  = 16
 )
 
-// Of the outer bytes of a grain only the lower half is hashed, so that one which may be anything costs 16 bits and not 256.
-// The second mask is for two grains in a row, which share such a byte.
+// Of the outer bytes of a grain only the lower five bits are hashed, so that one which may be anything costs 32 places of the
+// table and not 256. The second mask is for two grains in a row, which share such a byte.
 const (
-	outer      = 0x0fffff0f
-	outerOfTwo = 0x000fffff0fffff0f
+	outer      = 0x1fffff1f
+	outerOfTwo = 0x001fffff1fffff1f
+	anyByte    = 32
 )
 
 // grainOf is a grain of a word, in lower case, and where in the word it begins: one byte before it, or with its last byte
@@ -61,6 +65,27 @@ const (
 	firstIsAny grainKey = 1 << 32
 	lastIsAny  grainKey = 2 << 32
 )
+
+// kinds are the kinds of grains that may be at a place, a bit each.
+type kinds uint8
+
+const (
+	wholeGrain kinds = 1 << iota // all four bytes count
+	lacksFirst                   // the first one is anything
+	lacksLast                    // the last one is
+)
+
+// The masks that take off a byte which is anything.
+const (
+	noFirst = 0xffffff00
+	noLast  = 0x00ffffff
+)
+
+// mark is what a grain looks like to the first look: a number of which the outer bytes have lost their upper half.
+type mark struct {
+	seen uint32
+	kind kinds
+}
 
 // wordOf is a word, and who looks for it.
 type wordOf struct {
@@ -83,10 +108,10 @@ type startOf struct {
 const usual = `2026-11-30T12:53:48.752Z INFO worker.step id=48 took=12ms queue=0 retries=0 DEBUG http.client GET /v1/sessions/1234/events?after=567 200 in 12ms [main] loaded module core.plan rev 3 in 45 us | agent-1 | tool call read_file ok, 4567 bytes {"ts":"2026-01-01T10:11:12.130Z","level":"info","msg":"turn finished","turn":12,"tokens":900} checkpoint written, event started and stopped with the session at line for the connection to host from that this is not one of its other requests received response status sent message data user name time value size error `
 
 // newFilter makes a filter of words. Folded words are found in either case of their letters. It does not keep the list. seen
-// is the usage of usual text.
-func newFilter(words []wordOf, seen *usage) *filter {
-	f := &filter{slots: make([]uint32, 1<<bits.Len(uint(2*stride*len(words))))}
-	var marks []uint32
+// is the usage of usual text; tries is how many factors are tried, many where long texts are searched.
+func newFilter(words []wordOf, seen *usage, tries int) *filter {
+	f := &filter{slots: make([]uint32, 1<<bits.Len(uint(2*stride*len(words)))), grains: make([]grainOf, 0, stride*len(words)), words: make([]wordOf, 0, len(words))}
+	var marks []mark
 	for _, w := range words {
 		if len(w.text) < grain {
 			continue
@@ -96,43 +121,50 @@ func newFilter(words []wordOf, seen *usage) *filter {
 		if w.text[0] == '\n' {
 			f.starts = append(f.starts, startOf{w.text[1:], n})
 		}
+		low := lowered(w.text)
 		for lie := range stride {
-			f.learn(n, seen.rarest(w.text, lie), &marks)
+			marks = f.learn(n, low, seen.rarest(low, lie), marks)
 		}
 	}
-	f.settle(marks)
+	f.settle(marks, tries)
 	return f
 }
 
-// learn adds the grain of a word that begins at byte at of it, and puts all that it may look like into marks.
-func (f *filter) learn(word, at int, marks *[]uint32) {
-	w := &f.words[word]
-	from, to := max(at, 0), min(at+grain, len(w.text))
+// learn adds the grain that begins at byte at of a word, whose text in lower case is low, and adds all that the grain may look
+// like to marks.
+func (f *filter) learn(word int, low []byte, at int, marks []mark) []mark {
+	from, to := max(at, 0), min(at+grain, len(low))
 	// The byte that is anything is left 0: the first one at the lower end of the number, the last one at the upper.
-	var open grainKey
-	step, kinds := uint32(0), uint32(1)
+	kind, open, step, looks := wholeGrain, grainKey(0), uint32(0), uint32(1)
 	switch {
 	case at < 0:
-		open, step, kinds = firstIsAny, 1, 256
+		kind, open, step, looks = lacksFirst, firstIsAny, 1, anyByte
 	case to < at+grain:
-		open, step, kinds = lastIsAny, 1<<24, 256
+		kind, open, step, looks = lacksLast, lastIsAny, 1<<24, anyByte
 	}
-	number := func(s string) uint32 {
-		var v [grain]byte
-		copy(v[from-at:], s)
-		return grainAt(v[:], 0)
-	}
-	for _, spelling := range spellings(w.text[from:to], w.folded) {
-		g := number(spelling)
-		for c := range kinds {
-			h := sureHash(g + c*step)
-			f.sure[h>>6] |= 1 << (h & 63)
-			if c < 16 {
-				*marks = append(*marks, (g+c*step)&outer)
+	var v, c [grain]byte
+	copy(v[from-at:], f.words[word].text[from:to])
+	if f.words[word].folded {
+		// A letter's other case differs in one bit: every choice of these bits is a spelling.
+		copy(v[from-at:], low[from:to])
+		for i, b := range v {
+			if b >= 'a' && b <= 'z' {
+				c[i] = 'a' - 'A'
 			}
 		}
 	}
-	key := grainKey(number(string(lowered(w.text[from:to])))) | open
+	g, letters := grainAt(v[:], 0), grainAt(c[:], 0)
+	for capitals := letters; ; capitals = (capitals - 1) & letters {
+		h := sureHash(g ^ capitals)
+		f.sure[h>>6] |= 1 << (h & 63)
+		for c := range looks {
+			marks = append(marks, mark{((g ^ capitals) + c*step) & outer, kind})
+		}
+		if capitals == 0 {
+			break
+		}
+	}
+	key := grainKey(lowerGrain(g)) | open
 	f.grains = append(f.grains, grainOf{key: key, word: int32(word), at: int32(at)})
 	n := uint32(len(f.grains))
 	for at := f.slotOf(key); ; at = (at + 1) % uint32(len(f.slots)) {
@@ -144,46 +176,43 @@ func (f *filter) learn(word, at int, marks *[]uint32) {
 			continue
 		}
 		f.slots[at] = n
-		return
+		return marks
 	}
 }
 
-// settle fills the bits.
-func (f *filter) settle(marks []uint32) {
-	best, fewest := uint32(0), -1
-	for n := range uint32(factors) {
+// settle chooses the factor and fills the table of the first look.
+func (f *filter) settle(marks []mark, tries int) {
+	fewest, best := -1, uint32(0)
+	for n := range uint32(tries) {
 		f.factor = 2654435761 + n*2*0x9e3779b
-		clear(f.maybe[:])
 		for _, m := range marks {
-			f.set(f.hash(m))
+			f.maybe[f.hash(m.seen)] = m.kind
 		}
 		hits := 0
 		for i := 0; i+grain <= len(usualBytes); i++ {
-			if f.has(f.hash(grainAt(usualBytes, i) & outer)) {
+			if f.maybe[f.hash(grainAt(usualBytes, i)&outer)] != 0 {
 				hits++
 			}
 		}
 		if fewest < 0 || hits < fewest {
 			best, fewest = f.factor, hits
 		}
+		for _, m := range marks { // quicker than to clear all of a table that is nearly empty
+			f.maybe[f.hash(m.seen)] = 0
+		}
 	}
 	f.factor = best
-	clear(f.maybe[:])
 	for _, m := range marks {
-		f.set(f.hash(m))
+		f.maybe[f.hash(m.seen)] |= m.kind
 	}
 }
 
 var usualBytes = []byte(usual)
 
-// hash is the place of the bit of a grain whose outer bytes have lost their upper half.
+// hash is the place in maybe of a grain whose outer bytes have lost their upper half.
 func (f *filter) hash(g uint32) uint32 { return g * f.factor >> (32 - maybeBits) }
 
-// set sets the bit of a hash, and has reports it.
-func (f *filter) set(h uint32)      { f.maybe[h>>6] |= 1 << (h & 63) }
-func (f *filter) has(h uint32) bool { return f.maybe[h>>6]&(1<<(h&63)) != 0 }
-
-// sureHash is the place of a whole grain's bit.
+// sureHash is the place of the bit of a grain, in which a byte that is anything is 0.
 func sureHash(g uint32) uint32 { return g * 2246822519 >> (32 - sureBits) }
 
 // grainAt is the grain at a place as a number.
@@ -212,17 +241,16 @@ func newUsage(text string) *usage {
 	return u
 }
 
-// rarest is where the grain of a word begins that is found least often in usual text, of those that a place meets where the
+// rarest is where the grain of a word, in lower case, begins that is found least often in usual text, of those that a place meets where the
 // word lies in one of three ways.
-func (u *usage) rarest(w string, lie int) int {
+func (u *usage) rarest(low []byte, lie int) int {
 	best, at := -1, 0
-	low := lowered(w)
-	for i := lie - 1; i+grain <= len(w)+1; i += stride {
+	for i := lie - 1; i+grain <= len(low)+1; i += stride {
 		n := 0
-		for k := max(i, 0); k+2 <= min(i+grain, len(w)); k++ {
+		for k := max(i, 0); k+2 <= min(i+grain, len(low)); k++ {
 			n += int(u.pairs[binary.LittleEndian.Uint16(low[k:])])
 		}
-		if i >= 0 && i+grain <= len(w) {
+		if i >= 0 && i+grain <= len(low) {
 			n += int(u.grains[grainAt(low, i)]) << 8
 		} else {
 			n += 1 << 6 // one that has a byte which may be anything is found more often
@@ -232,23 +260,6 @@ func (u *usage) rarest(w string, lie int) int {
 		}
 	}
 	return at
-}
-
-// spellings are all ways to write s, which is short, in upper and lower case; s alone where case counts.
-func spellings(s string, folded bool) []string {
-	out := []string{s}
-	if !folded {
-		return out
-	}
-	out[0] = string(lowered(s))
-	for i := range len(s) {
-		if c := lowerByte(s[i]); c >= 'a' && c <= 'z' {
-			for _, o := range out {
-				out = append(out, o[:i]+string(c-'a'+'A')+o[i+1:])
-			}
-		}
-	}
-	return out
 }
 
 func lowered(s string) []byte {
@@ -286,19 +297,12 @@ func (s *search) run() {
 	}
 	// The first place is one byte before the text, for words that begin with it.
 	s.edge(-1)
-	i := stride - 1
-	f, k := s.filter, s.factor
-	const down = 32 - maybeBits
-	for ; i+14 <= len(b); i += 4 * stride {
-		// Four places at once: none depends on another, so the processor takes them together.
-		v := b[i : i+14]
-		p, q := binary.LittleEndian.Uint64(v)&outerOfTwo, binary.LittleEndian.Uint64(v[6:])&outerOfTwo
-		h0, h1, h2, h3 := uint32(p)*k>>down, uint32(p>>24)*k>>down, uint32(q)*k>>down, uint32(q>>24)*k>>down
-		if f.has(h0) || f.has(h1) || f.has(h2) || f.has(h3) {
-			s.look(i)
-			s.look(i + stride)
-			s.look(i + 2*stride)
-			s.look(i + 3*stride)
+	i, may := s.skip(b, stride-1)
+	for ; may != 0; i, may = s.skip(b, i+block) {
+		for ; may != 0; may &= may - 1 {
+			bit := bits.TrailingZeros64(may)
+			at := i + bit/8*stride
+			s.compare(at, grainAt(b, at), 1<<(bit%8))
 		}
 	}
 	for ; i < len(b); i += stride {
@@ -306,12 +310,24 @@ func (s *search) run() {
 	}
 }
 
-// look compares the words that may have a grain at byte i, if there may be any.
-func (s *search) look(i int) {
-	g := grainAt(s.text, i)
-	if h := sureHash(g); s.sure[h>>6]&(1<<(h&63)) != 0 {
-		s.compare(i, g)
+// skip is the first place, counted from i in steps of a block, from which on a block may hold a grain, and what kinds of them
+// may stand at its places, the first in the lowest byte; none where no whole block does. It calls nothing, so that all it needs
+// stays in registers.
+func (f *filter) skip(b []byte, i int) (at int, may uint64) {
+	k := f.factor
+	const down = 32 - maybeBits
+	for ; i+block+grain <= len(b); i += block {
+		// Eight places at once: none depends on another, so the processor takes them together. Two of them share eight bytes.
+		v := (*[block + 2]byte)(b[i:])
+		p, q := binary.LittleEndian.Uint64(v[0:])&outerOfTwo, binary.LittleEndian.Uint64(v[2*stride:])&outerOfTwo
+		r, s := binary.LittleEndian.Uint64(v[4*stride:])&outerOfTwo, binary.LittleEndian.Uint64(v[6*stride:])&outerOfTwo
+		m0, m1, m2, m3 := f.maybe[uint32(p)*k>>down], f.maybe[uint32(p>>24)*k>>down], f.maybe[uint32(q)*k>>down], f.maybe[uint32(q>>24)*k>>down]
+		m4, m5, m6, m7 := f.maybe[uint32(r)*k>>down], f.maybe[uint32(r>>24)*k>>down], f.maybe[uint32(s)*k>>down], f.maybe[uint32(s>>24)*k>>down]
+		if m0|m1|m2|m3|m4|m5|m6|m7 != 0 {
+			return i, uint64(m0) | uint64(m1)<<8 | uint64(m2)<<16 | uint64(m3)<<24 | uint64(m4)<<32 | uint64(m5)<<40 | uint64(m6)<<48 | uint64(m7)<<56
+		}
 	}
+	return i, 0
 }
 
 // edge looks at a place that may lie in part outside of the text.
@@ -322,15 +338,27 @@ func (s *search) edge(i int) {
 			v[k] = s.text[i+k]
 		}
 	}
-	s.compare(i, grainAt(v[:], 0))
+	g := grainAt(v[:], 0)
+	s.compare(i, g, s.maybe[s.hash(g&outer)])
 }
 
-// compare compares the words that may have a grain at byte i.
-func (s *search) compare(i int, g uint32) {
-	g = lowerGrain(g)
-	s.among(i, grainKey(g))
-	s.among(i, grainKey(g&^0xff)|firstIsAny)
-	s.among(i, grainKey(g&^0xff000000)|lastIsAny)
+// compare compares the words that may have the grain g, which stands at byte i, if it may be one of these kinds.
+func (s *search) compare(i int, g uint32, may kinds) {
+	if may&wholeGrain != 0 && s.surely(g) {
+		s.among(i, grainKey(lowerGrain(g)))
+	}
+	if may&lacksFirst != 0 && s.surely(g&noFirst) {
+		s.among(i, grainKey(lowerGrain(g&noFirst))|firstIsAny)
+	}
+	if may&lacksLast != 0 && s.surely(g&noLast) {
+		s.among(i, grainKey(lowerGrain(g&noLast))|lastIsAny)
+	}
+}
+
+// surely reports whether there may be a grain with these bytes, and is seldom wrong.
+func (f *filter) surely(g uint32) bool {
+	h := sureHash(g)
+	return f.sure[h>>6]&(1<<(h&63)) != 0
 }
 
 // lowerGrain turns the capitals of a grain into small letters.
@@ -356,7 +384,7 @@ func (s *search) among(i int, key grainKey) {
 		for ; n != 0; n = s.grains[n-1].next {
 			g := &s.grains[n-1]
 			w := &s.words[g.word]
-			if from := i - int(g.at); from >= 0 && from < len(s.text) && s.found&(1<<w.owner) == 0 && holds(s.text[from:], w.text, w.folded) {
+			if from := i - int(g.at); from >= 0 && from < len(s.text) && (s.found|s.denied)&(1<<w.owner) == 0 && holds(s.text[from:], w.text, w.folded) {
 				s.count(w, from)
 			}
 		}

@@ -20,7 +20,7 @@ func TestLinesAreHeard(t *testing.T) {
 		}
 		files = append(files, found...)
 	}
-	ear := lineEar{filter: newFilter(lineWords(), newUsage(usual))}
+	ear := lineEar{filter: newFilter(lineWords(), newUsage(usual), 1)}
 	lines, ends := 0, 0
 	seen := map[string]bool{}
 	check := func(l string) {

@@ -105,8 +105,8 @@ func newEars(runtimes []Runtime) (*ears, error) {
 		whole = append(whole, wordOf{text: w, owner: ownerDressed})
 	}
 	seen := newUsage(usual)
-	e.whole, e.end, e.stated = newFilter(whole, seen), newFilter(append(end, terminalWords()...), seen), newFilter(troubleWords(), seen)
-	e.lines = newFilter(lineWords(), seen)
+	e.whole, e.end = newFilter(whole, seen, 32), newFilter(append(end, terminalWords()...), seen, 4)
+	e.stated, e.lines = newFilter(troubleWords(), seen, 1), newFilter(lineWords(), seen, 1) // one line at a time
 	return e, nil
 }
 

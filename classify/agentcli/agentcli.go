@@ -102,8 +102,11 @@ func mayRefuse(low []byte) bool {
 			return true
 		}
 	}
+	// Most lines hold neither, and a search for one byte is quick.
+	under, hyphen := bytes.IndexByte(low, '_') >= 0, bytes.IndexByte(low, '-') >= 0
 	for _, c := range codes {
-		if index(low, c.word) >= 0 || strings.Contains(c.word, "_") && hyphened(low, c.word) {
+		parts := strings.IndexByte(c.word, '_') >= 0
+		if (!parts || under) && index(low, c.word) >= 0 || parts && hyphen && hyphened(low, c.word) {
 			return true
 		}
 	}
