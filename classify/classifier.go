@@ -3,7 +3,6 @@ package classify
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/mulligan-dev/mulligan/classify/text"
 )
@@ -108,23 +107,15 @@ func (c *Classifier) classify(in Input, t *course) Verdict {
 		return typedCause(in.Cause)
 	}
 	tail := in.Text[max(0, len(in.Text)-TailLimit):]
-	heard := c.listen(tail)
-	log, f, rt := c.near(tail, heard.asked)
-	if log == nil {
-		if len(tail) > nearBytes {
-			c.further(&heard, before(tail))
-		}
-		limit := TailLimit
-		if heard.asked == 0 {
-			if !heard.stated && c.quiet(in, tail) {
-				return Verdict{Disposition: Unknown, Reason: NoUpdateSignature}
-			}
-			limit = statementBytes // no failure is in it, so only the last statement counts
-		}
-		log = text.Read(in.Text, limit)
-		f, rt = c.parse(log, heard.asked)
+	seen, quiet := c.nearest(tail)
+	if seen.f == nil {
+		seen = c.look(in, tail, quiet)
 	}
-	t.log, t.failure, t.by, t.asked = log, f, rt, heard.asked
+	if seen.log == nil {
+		return Verdict{Disposition: Unknown, Reason: NoUpdateSignature}
+	}
+	log, f, rt := seen.log, seen.f, seen.by
+	t.log, t.failure, t.by, t.asked = log, f, rt, seen.asked
 	if v, ok := exitVerdict(in.Exit, log, f); ok {
 		t.settle(ByExit, 0, 0)
 		return v
@@ -147,7 +138,8 @@ func (c *Classifier) classify(in Input, t *course) Verdict {
 		return v
 	}
 	t.settle(ByFailure, f.First, f.Last+1)
-	j := &judge{scope: s, log: gatherEvidence(log, f)}
+	// Only lines in front of the failure count: what was full before could tear a file, what fills up later could not.
+	j := &judge{scope: s, log: &evidence{before: log.Lines[:min(max(f.First, 0), len(log.Lines))]}}
 	v := j.decide(f, true, 0)
 	if v.Disposition == Skew && f.Line < f.Last {
 		// The lines taken for the rest of the message may be what the run said after it.
@@ -161,6 +153,28 @@ func (c *Classifier) classify(in Input, t *course) Verdict {
 	}
 	v.Runtime = rt.Name()
 	return v
+}
+
+// look reads as much of a tail as is needed, and nothing where its words say that there is no failure in it and no statement;
+// then there is no log.
+func (c *Classifier) look(in Input, tail []byte, quiet int) sighting {
+	heard := c.listen(tail, quiet)
+	if s := c.near(tail, heard.asked); s.f != nil {
+		return s
+	}
+	if len(tail) > nearBytes {
+		c.further(&heard, before(tail))
+	}
+	limit := TailLimit
+	if heard.asked == 0 {
+		if !heard.stated && c.quiet(in, tail) {
+			return sighting{}
+		}
+		limit = statementBytes // no failure is in it, so only the last statement counts
+	}
+	s := sighting{log: text.Read(in.Text, limit), asked: heard.asked}
+	s.f, s.by = c.parse(s.log, heard.asked)
+	return s
 }
 
 // statementBytes holds the run's last statement, with room for the dress.
@@ -190,18 +204,6 @@ func nearer(f, best *Failure) bool {
 		return len(f.Frames) > 0
 	}
 	return f.Last > best.Last
-}
-
-// gatherEvidence reads what the lines before a failure say about the machine.
-func gatherEvidence(log *text.Log, f *Failure) *evidence {
-	e := &evidence{}
-	// Only lines in front of the failure count: what was full before could tear a file, what fills up later could not.
-	for _, l := range log.Lines[:min(max(f.First, 0), len(log.Lines))] {
-		if strings.Contains(l, "o space left on device") || strings.Contains(l, "Disk quota exceeded") {
-			e.diskFull = true
-		}
-	}
-	return e
 }
 
 // typedCause turns what the host knows for certain into a verdict.

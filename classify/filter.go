@@ -285,6 +285,8 @@ type search struct {
 	runtimes []Runtime
 	// found are the owners whose words were found, a bit each; denied those that want the last lines no more.
 	found, denied uint64
+	// first is where the first word stands that counts.
+	first int
 }
 
 // run looks through the text.
@@ -448,6 +450,9 @@ func (s *search) count(w *wordOf, at int) {
 			}
 			return
 		}
+	}
+	if s.found == 0 || at < s.first {
+		s.first = at
 	}
 	s.found |= 1 << w.owner
 }

@@ -10,8 +10,18 @@ type judge struct {
 
 // evidence is what the rest of the log may say about a failure without deciding it.
 type evidence struct {
-	// diskFull: a line before the failure reports a full disk.
-	diskFull bool
+	// before are the lines in front of the failure.
+	before []string
+}
+
+// diskFull says that a line before the failure reports a full disk.
+func (e *evidence) diskFull() bool {
+	for _, l := range e.before {
+		if strings.Contains(l, "o space left on device") || strings.Contains(l, "Disk quota exceeded") {
+			return true
+		}
+	}
+	return false
 }
 
 // single judges one failure without its chain.
@@ -411,7 +421,7 @@ func (j *judge) torn(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	// interpreter would die the same death.
 	case f.Kind == KindSyntax:
 		return unknown(v, TornFile, SyntaxUnclear)
-	case j.log.diskFull:
+	case j.log.diskFull():
 		// The disk, not an update, may have cut the file.
 		return unknown(v, TornFile, DiskFullThenTorn)
 	}

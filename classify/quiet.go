@@ -132,18 +132,23 @@ type hearing struct {
 	stated bool
 }
 
-// listen hears the last nearBytes of a tail, or all of it.
-func (c *Classifier) listen(tail []byte) hearing {
-	e := search{filter: c.ears.end, text: ending(tail), runtimes: c.runtimes}
+// listen hears the end of a tail, of which nothing is to be heard from byte quiet on but in its last lines.
+func (c *Classifier) listen(tail []byte, quiet int) hearing {
+	h := c.ending(ending(tail))
+	c.further(&h, tail[max(0, len(tail)-nearBytes):max(quiet, len(tail)-nearBytes, 0)])
+	return h
+}
+
+// ending hears the last lines of a tail.
+func (c *Classifier) ending(end []byte) hearing {
+	e := search{filter: c.ears.end, text: end, runtimes: c.runtimes}
 	coloured := bytes.IndexByte(e.text, 0x1b) >= 0
 	if coloured {
 		var room [endBytes]byte
 		e.text = text.Plain(room[:0], e.text)
 	}
 	e.run()
-	h := hearing{asked: e.found &^ (1 << ownerTerminal), stated: coloured || e.found&(1<<ownerTerminal) != 0}
-	c.further(&h, tail[max(0, len(tail)-nearBytes):])
-	return h
+	return hearing{asked: e.found &^ (1 << ownerTerminal), stated: coloured || e.found&(1<<ownerTerminal) != 0}
 }
 
 // further adds what is heard in a part of a tail.
@@ -178,58 +183,6 @@ func (c *Classifier) further(h *hearing, part []byte) {
 // stand in.
 func before(tail []byte) []byte {
 	return tail[:max(0, len(tail)-nearBytes+1024)]
-}
-
-// nearBytes is how much of the end is read first. Most processes say last what they die of.
-const nearBytes = 8 << 10
-
-// near looks for the failure in the last few KiB alone, and finds it only where all of a tail would give the same one: its
-// lines carry no dress that others would have a say in, it is not the first thing in them, and nothing before it bears on it.
-func (c *Classifier) near(tail []byte, asked uint64) (*text.Log, *Failure, Runtime) {
-	if len(tail) < 2*nearBytes || asked == 0 || asked == all {
-		return nil, nil, nil
-	}
-	end := tail[len(tail)-nearBytes:]
-	end = end[bytes.IndexByte(end, '\n')+1:]
-	log := text.Read(end, nearBytes)
-	f, rt := c.parse(log, asked)
-	if f == nil || f.First < clearance || len(f.Frames) == 0 || !whole(f) ||
-		!undressed(end, log, f.First) || !undressed(end, log, f.Line) {
-		return nil, nil, nil
-	}
-	return log, f, rt
-}
-
-// undressed reports that nothing was taken off a line. Lines vote about the prefix that is taken off all of them, and the last few
-// KiB may vote otherwise than all of a tail; a line that has none is left as it is either way.
-func undressed(end []byte, log *text.Log, i int) bool {
-	if i >= len(log.Lines) || log.Lines[i] == "" || log.Source(i) != "" {
-		return false
-	}
-	l := log.Lines[i]
-	for from := 0; ; {
-		at := bytes.IndexByte(end[from:], l[0])
-		if at < 0 {
-			return false
-		}
-		from += at + 1
-		if (from == 1 || end[from-2] == '\n') && holds(end[from-1:], l, false) {
-			return true
-		}
-	}
-}
-
-// clearance is how many lines must stand in front of a failure for nothing of it to be cut off.
-const clearance = 12
-
-// whole reports a failure of which all is in the text, and which no line before it could explain.
-func whole(f *Failure) bool {
-	for g := f; g != nil; g = g.Cause {
-		if g.Survived || g.Cut || g.Headless || g.Kind == KindTorn || g.Context != nil || g.Group != nil {
-			return false
-		}
-	}
-	return true
 }
 
 // asks reports whether a mask holds the runtime at a place in the list.

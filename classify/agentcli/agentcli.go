@@ -114,19 +114,7 @@ func mayRefuse(low []byte) bool {
 }
 
 // index is where a word stands in b, -1 for nowhere.
-func index(b []byte, w string) int {
-	for from := 0; from+len(w) <= len(b); {
-		at := bytes.IndexByte(b[from:len(b)-len(w)+1], w[0])
-		if at < 0 {
-			return -1
-		}
-		if from += at; string(b[from:from+len(w)]) == w {
-			return from
-		}
-		from++
-	}
-	return -1
-}
+func index(b []byte, w string) int { return bytes.Index(b, []byte(w)) }
 
 // hyphened reports a word that is written with hyphens.
 func hyphened(b []byte, w string) bool {

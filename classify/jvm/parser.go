@@ -362,7 +362,7 @@ func inline(l string) int {
 	l = l[:min(len(l), maxHead)]
 	for from := 0; from < len(l); {
 		at := from
-		for at < len(l) && !thrown(l[at:]) {
+		for at < len(l) && (l[at] < 'D' || l[at] > 'T' || !thrown(l[at:])) { // most bytes are none of the capitals
 			at++
 		}
 		if at == len(l) {

@@ -73,19 +73,23 @@ func typeByte(c byte) bool {
 // errorType reports a word that names an error. Types are named after what they are by convention; at the beginning of a
 // line any name that is written like a class counts, if a stack follows.
 func errorType(w string, first bool) bool {
-	base := w[strings.LastIndexByte(w, '.')+1:]
-	if base == "" {
-		return false
+	// Most words end like none of the types.
+	last := byte(0)
+	if w != "" {
+		last = w[len(w)-1]
 	}
-	switch base[len(base)-1] {
-	case 'r', 'n', 'e':
+	if last == 'r' || last == 'n' || last == 'e' {
 		for _, end := range [...]string{"Error", "Exception", "Rejection", "ResolveMessage"} {
-			if strings.HasSuffix(base, end) {
+			if strings.HasSuffix(w, end) {
 				return true
 			}
 		}
 	}
-	return first && (base == "error" || len(base) > 3 && base[0] >= 'A' && base[0] <= 'Z' && strings.ToUpper(base) != base)
+	if !first {
+		return false
+	}
+	base := w[strings.LastIndexByte(w, '.')+1:]
+	return base != "" && (base == "error" || len(base) > 3 && base[0] >= 'A' && base[0] <= 'Z' && strings.ToUpper(base) != base)
 }
 
 // telling reports a message that only Node.js prints, so that it needs no stack to be a failure.

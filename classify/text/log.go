@@ -62,6 +62,14 @@ func Read(tail []byte, limit int) *Log {
 	return log
 }
 
+// From is the part of a log from line i on, all of it where i is 0 or less. It shares the marks of [Log.Ignore].
+func (log *Log) From(i int) *Log {
+	if i = min(i, len(log.Lines)); i <= 0 {
+		return log
+	}
+	return &Log{Lines: log.Lines[i:], Cut: true, sources: log.sources[i:], shared: log.shared, ignored: log.ignored[i:]}
+}
+
 // Ignore marks the lines [from, to) as words that decide nothing: noise of a shutdown, or quoted text.
 func (log *Log) Ignore(from, to int) {
 	for i := max(from, 0); i < to && i < len(log.ignored); i++ {
