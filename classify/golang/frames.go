@@ -109,32 +109,31 @@ func behind(log []byte) []byte {
 
 // read takes "path/pkg.F(args)" and "file.go:12 +0x1d" apart; false where the place is none.
 func (c *Call) read(call, place []byte) bool {
-	// Only the last few bytes of a place are its numbers.
-	at := len(place) - 1
-	for at > 0 && place[at] != ':' {
-		at--
-	}
+	at := last(place, ':'*ones)
 	if at <= 0 {
 		return false
 	}
 	// Arguments hold no brackets: structures among them are written in braces.
-	n := max(lastOpen(call), 0)
+	n := max(last(call, '('*ones), 0)
 	c.Function, c.File, c.Line = call[:n], place[:at], number(place[at+1:])
 	return true
 }
 
-// lastOpen is where the last opening bracket stands, -1 for nowhere. It goes back eight bytes at a time.
-func lastOpen(b []byte) int {
-	const ones, low = 0x0101010101010101, 0x7f7f7f7f7f7f7f7f
+// ones has a 1 in each of eight bytes.
+const ones = 0x0101010101010101
+
+// last is where a byte stands last, given in each of eight bytes; -1 for nowhere. It goes back eight bytes at a time.
+func last(b []byte, c uint64) int {
+	const low = 0x7f * ones
 	at := len(b)
 	for ; at >= 8; at -= 8 {
-		// A byte of x is 0 where the bracket is, and then the high bit of that byte in hit is set, and no other.
-		x := binary.LittleEndian.Uint64(b[at-8:at]) ^ '('*ones
+		// A byte of x is 0 where it stands, and then the high bit of that byte in hit is set, and no other.
+		x := binary.LittleEndian.Uint64(b[at-8:at]) ^ c
 		if hit := ^((x&low + low) | x | low); hit != 0 {
 			return at - 1 - bits.LeadingZeros64(hit)/8
 		}
 	}
-	for at--; at >= 0 && b[at] != '('; at-- {
+	for at--; at >= 0 && b[at] != byte(c); at-- {
 	}
 	return at
 }
