@@ -111,7 +111,7 @@ const usual = `2026-11-30T12:53:48.752Z INFO worker.step id=48 took=12ms queue=0
 // is the usage of usual text; tries is how many factors are tried, many where long texts are searched.
 func newFilter(words []wordOf, seen *usage, tries int) *filter {
 	f := &filter{slots: make([]uint32, 1<<bits.Len(uint(2*stride*len(words)))), grains: make([]grainOf, 0, stride*len(words)), words: make([]wordOf, 0, len(words))}
-	var marks []mark
+	marks := make([]mark, 0, 16*len(words))
 	for _, w := range words {
 		if len(w.text) < grain {
 			continue
@@ -154,6 +154,9 @@ func (f *filter) learn(word int, low []byte, at int, marks []mark) []mark {
 		}
 	}
 	g, letters := grainAt(v[:], 0), grainAt(c[:], 0)
+	if f.enter(grainOf{key: grainKey(lowerGrain(g)) | open, word: int32(word), at: int32(at)}) {
+		return marks // another word has the same grain in either case
+	}
 	for capitals := letters; ; capitals = (capitals - 1) & letters {
 		h := sureHash(g ^ capitals)
 		f.sure[h>>6] |= 1 << (h & 63)
@@ -161,23 +164,26 @@ func (f *filter) learn(word int, low []byte, at int, marks []mark) []mark {
 			marks = append(marks, mark{((g ^ capitals) + c*step) & outer, kind})
 		}
 		if capitals == 0 {
+			return marks
+		}
+	}
+}
+
+// enter puts a grain into the list, and reports whether it was there for a folded word.
+func (f *filter) enter(g grainOf) (folded bool) {
+	at := f.slotOf(g.key)
+	for ; f.slots[at] != 0; at = (at + 1) % uint32(len(f.slots)) {
+		if same := f.slots[at]; f.grains[same-1].key == g.key {
+			g.next = same
 			break
 		}
 	}
-	key := grainKey(lowerGrain(g)) | open
-	f.grains = append(f.grains, grainOf{key: key, word: int32(word), at: int32(at)})
-	n := uint32(len(f.grains))
-	for at := f.slotOf(key); ; at = (at + 1) % uint32(len(f.slots)) {
-		switch taken := f.slots[at]; {
-		case taken == 0:
-		case f.grains[taken-1].key == key:
-			f.grains[n-1].next = taken
-		default:
-			continue
-		}
-		f.slots[at] = n
-		return marks
+	for n := g.next; n != 0 && !folded; n = f.grains[n-1].next {
+		folded = f.words[f.grains[n-1].word].folded
 	}
+	f.grains = append(f.grains, g)
+	f.slots[at] = uint32(len(f.grains))
+	return folded
 }
 
 // settle chooses the factor and fills the table of the first look.

@@ -2,13 +2,14 @@ package classify
 
 import "strings"
 
-// The owners of the words that [lineEar] looks for.
+// The owners of the words that are looked for in single lines.
 const (
-	ownerDown = iota // the process goes down
-	ownerWork        // it is still at work
+	ownerDown    = iota // the process goes down
+	ownerWork           // it is still at work
+	ownerTrouble        // a program may speak of its own end
 )
 
-// lineWords are the words that decide what a line says about the process that prints it.
+// lineWords are the words that decide what a line says about the process that prints it, and those that a statement holds.
 func lineWords() []wordOf {
 	out := terminalWords()
 	for _, w := range downs {
@@ -18,6 +19,9 @@ func lineWords() []wordOf {
 	}
 	for _, w := range works {
 		out = append(out, wordOf{text: w, folded: true, owner: ownerWork})
+	}
+	for _, w := range troubles {
+		out = append(out, wordOf{text: w, folded: true, owner: ownerTrouble})
 	}
 	return out
 }

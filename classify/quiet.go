@@ -41,10 +41,8 @@ func ending(tail []byte) []byte {
 
 // ears is what a classifier listens for before it reads a text.
 type ears struct {
-	// whole is looked for in all of a tail, end in its end, stated in its last lines.
-	whole, end, stated *filter
-	// lines is what single lines are asked about once they are read.
-	lines *filter
+	// whole is looked for in all of a tail, end in its end, lines in single lines.
+	whole, end, lines *filter
 	// always are the runtimes that give no hint, hinters those that have to be shown the whole tail.
 	always, hinters uint64
 }
@@ -105,8 +103,8 @@ func newEars(runtimes []Runtime) (*ears, error) {
 		whole = append(whole, wordOf{text: w, owner: ownerDressed})
 	}
 	seen := newUsage(usual)
-	e.whole, e.end = newFilter(whole, seen, 32), newFilter(append(end, terminalWords()...), seen, 4)
-	e.stated, e.lines = newFilter(troubleWords(), seen, 1), newFilter(lineWords(), seen, 1) // one line at a time
+	e.whole, e.end = newFilter(whole, seen, 16), newFilter(append(end, terminalWords()...), seen, 4)
+	e.lines = newFilter(lineWords(), seen, 1)
 	return e, nil
 }
 
@@ -249,9 +247,9 @@ func (c *Classifier) states(in Input, line []byte) bool {
 	if !names(line, in.Roots) {
 		return false
 	}
-	s := search{filter: c.ears.stated, text: line}
+	s := search{filter: c.ears.lines, text: line}
 	s.run()
-	return s.found != 0
+	return s.found&(1<<ownerTrouble) != 0
 }
 
 // spoken reports a line that is more than dress: it ends in a word, and words of small letters are in it.
@@ -337,17 +335,13 @@ func terminalWords() []wordOf {
 	return out
 }
 
-// troubleWords are stems of which every sentence holds one that a program of the product says about its own end, or that of
+// troubles are stems of which every sentence holds one that a program of the product says about its own end, or that of
 // something of its own.
-func troubleWords() []wordOf {
-	var out []wordOf
-	for _, w := range [...]string{"version", "schema", "newer", "mismatch", "expect", "support", "protocol", "compatible", "unknown", "unrecog", "differ", "disagree", "older", "too old", "too new",
-		"validation", "missing", "variant", "field", "future", "recent", "ahead", "exist", "column", "table", "relation", "revision", "parent node", "plugin", "module", "import", "format", "layout",
-		".so:", ".so.", ".dll", ".dylib", ".node", ".pyd", "shared", "symbol", "build", "built", "compiled", "install", "stale", "outdated", "out of date", " abi", "requir", "match", " speaks ", "later",
-		"space", "quota", "memory", "allocate", "paging", "limit", "too many", "error", "code", "status", "api key", "api_key", "api-key", "exit", "directive", "overload", "fetch", "hang up", "unavailable", "refus",
-		"reset", "closed", "not known", "resolution", "unreachable", "signal", "premature", "abrupt", "timed out", "deadline", "fatal", "critical", "cannot", "could not", "can't", "unable", "fail", "giving up", "abort",
-		"exception", "exec", "load", "find", "undefined", "corrupt", "invalid", "truncat", "unauthor", "denied"} {
-		out = append(out, wordOf{text: w, folded: true, owner: 0})
-	}
-	return out
+var troubles = [...]string{
+	"version", "schema", "newer", "mismatch", "expect", "support", "protocol", "compatible", "unknown", "unrecog", "differ", "disagree", "older", "too old", "too new",
+	"validation", "missing", "variant", "field", "future", "recent", "ahead", "exist", "column", "table", "relation", "revision", "parent node", "plugin", "module", "import", "format", "layout",
+	".so:", ".so.", ".dll", ".dylib", ".node", ".pyd", "shared", "symbol", "build", "built", "compiled", "install", "stale", "outdated", "out of date", " abi", "requir", "match", " speaks ", "later",
+	"space", "quota", "memory", "allocate", "paging", "limit", "too many", "error", "code", "status", "api key", "api_key", "api-key", "exit", "directive", "overload", "fetch", "hang up", "unavailable", "refus",
+	"reset", "closed", "not known", "resolution", "unreachable", "signal", "premature", "abrupt", "timed out", "deadline", "fatal", "critical", "cannot", "could not", "can't", "unable", "fail", "giving up", "abort",
+	"exception", "exec", "load", "find", "undefined", "corrupt", "invalid", "truncat", "unauthor", "denied",
 }
