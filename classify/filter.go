@@ -305,12 +305,13 @@ func (s *search) run() {
 	}
 	// The first place is one byte before the text, for words that begin with it.
 	s.edge(-1)
-	i, may := s.skip(b, stride-1)
-	for ; may != 0; i, may = s.skip(b, i+block) {
-		for ; may != 0; may &= may - 1 {
-			bit := bits.TrailingZeros64(may)
-			at := i + bit/8*stride
-			s.compare(at, grainAt(b, at), 1<<(bit%8))
+	i := s.skip(b, stride-1)
+	for ; i+block+grain <= len(b); i = s.skip(b, i+block) {
+		for at := i; at < i+block; at += stride {
+			g := grainAt(b, at)
+			if may := s.maybe[s.hash(g&outer)]; may != 0 {
+				s.compare(at, g, may)
+			}
 		}
 	}
 	for ; i < len(b); i += stride {
@@ -318,24 +319,22 @@ func (s *search) run() {
 	}
 }
 
-// skip is the first place, counted from i in steps of a block, from which on a block may hold a grain, and what kinds of them
-// may stand at its places, the first in the lowest byte; none where no whole block does. It calls nothing, so that all it needs
-// stays in registers.
-func (f *filter) skip(b []byte, i int) (at int, may uint64) {
+// skip is the first place, counted from i in steps of a block, from which on a block may hold a grain; one with no whole block
+// behind it where none does. It calls nothing and keeps nothing, so that all it needs stays in registers.
+func (f *filter) skip(b []byte, i int) int {
 	k := f.factor
 	const down = 32 - maybeBits
 	for ; i+block+grain <= len(b); i += block {
 		// Eight places at once: none depends on another, so the processor takes them together. Two of them share eight bytes.
-		v := (*[block + 2]byte)(b[i:])
+		v := b[i : i+block+2]
 		p, q := binary.LittleEndian.Uint64(v[0:])&outerOfTwo, binary.LittleEndian.Uint64(v[2*stride:])&outerOfTwo
-		r, s := binary.LittleEndian.Uint64(v[4*stride:])&outerOfTwo, binary.LittleEndian.Uint64(v[6*stride:])&outerOfTwo
-		m0, m1, m2, m3 := f.maybe[uint32(p)*k>>down], f.maybe[uint32(p>>24)*k>>down], f.maybe[uint32(q)*k>>down], f.maybe[uint32(q>>24)*k>>down]
-		m4, m5, m6, m7 := f.maybe[uint32(r)*k>>down], f.maybe[uint32(r>>24)*k>>down], f.maybe[uint32(s)*k>>down], f.maybe[uint32(s>>24)*k>>down]
-		if m0|m1|m2|m3|m4|m5|m6|m7 != 0 {
-			return i, uint64(m0) | uint64(m1)<<8 | uint64(m2)<<16 | uint64(m3)<<24 | uint64(m4)<<32 | uint64(m5)<<40 | uint64(m6)<<48 | uint64(m7)<<56
+		m := f.maybe[uint32(p)*k>>down] | f.maybe[uint32(p>>24)*k>>down] | f.maybe[uint32(q)*k>>down] | f.maybe[uint32(q>>24)*k>>down]
+		p, q = binary.LittleEndian.Uint64(v[4*stride:])&outerOfTwo, binary.LittleEndian.Uint64(v[6*stride:])&outerOfTwo
+		if m|f.maybe[uint32(p)*k>>down]|f.maybe[uint32(p>>24)*k>>down]|f.maybe[uint32(q)*k>>down]|f.maybe[uint32(q>>24)*k>>down] != 0 {
+			break
 		}
 	}
-	return i, 0
+	return i
 }
 
 // edge looks at a place that may lie in part outside of the text.

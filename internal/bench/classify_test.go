@@ -80,12 +80,13 @@ var (
 )
 
 // tails are n log tails of full length, one line of 25 a decoy. death stands at their end, behind up to 3 KiB of log where
-// behind is set. All lie in memory one behind the other, more than a cache holds.
+// behind is set; where there is none, the last line is an ordinary one, since a log that ends in a decoy may well have died of it.
+// All lie in memory one behind the other, more than a cache holds.
 func tails(n int, death string, behind bool) [][]byte {
 	r := rand.New(rand.NewPCG(1, uint64(n)))
 	line := func(b *bytes.Buffer) {
 		set := healthy
-		if r.IntN(25) == 0 {
+		if r.IntN(25) == 0 && (death != "" || b.Len() < classify.TailLimit-200) {
 			set = decoys
 		}
 		fmt.Fprintf(b, set[r.IntN(len(set))], r.IntN(24), r.IntN(60), r.IntN(60), r.IntN(1000), r.IntN(90000), r.IntN(900))
