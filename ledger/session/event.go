@@ -97,30 +97,6 @@ func (e Event) Into(v any) error {
 	return nil
 }
 
-// Encode is an event as one line of JSON without a line end, for stores that keep events as bytes.
-func Encode(e Event) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // the payload comes back byte for byte
-	if err := enc.Encode(e); err != nil {
-		return nil, fmt.Errorf("encode event %s: %w", e.ID, err)
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
-
-// Decode is the inverse of Encode. It takes events of newer versions, unknown kinds and fields too, and refuses what is no
-// event at all.
-func Decode(b []byte) (Event, error) {
-	var e Event
-	if err := json.Unmarshal(b, &e); err != nil {
-		return Event{}, fmt.Errorf("decode an event: %w", err)
-	}
-	if e.ID == "" || e.Kind == "" || e.Seq == 0 {
-		return Event{}, errors.New("decode an event: it has no id, kind or sequence")
-	}
-	return e, nil
-}
-
 // CheckName tells why a string cannot be the id of a session, an event, a turn or an interrupt: empty, longer than MaxID,
 // no UTF-8, or with a zero byte, which not every database keeps.
 func CheckName(s string) error {
@@ -182,6 +158,10 @@ func (d Draft) normal() (Event, *Refusal) {
 		return e, r
 	}
 	if len(e.Payload) == 0 {
+		return e, nil
+	}
+	if compacted(e.Payload) {
+		e.Payload = bytes.Clone(e.Payload) // the caller's memory stays the caller's
 		return e, nil
 	}
 	var b bytes.Buffer
