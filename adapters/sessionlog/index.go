@@ -4,16 +4,31 @@ import (
 	"cmp"
 	"hash/maphash"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/mulligan-dev/mulligan/internal/framelog"
 	"github.com/mulligan-dev/mulligan/ledger/session"
 )
 
-// index is what is known of a log in memory: a head for each session, and where its events are.
+// index is what is known of a log in memory: a head for each session, and where its events are. It is in parts with a
+// lock each, so that appends to different sessions are judged beside each other: what one waits for is the flush alone.
 type index struct {
-	seed  maphash.Seed
-	logs  map[string]*log
-	names []string // sorted; nil when it has to be made
+	names, ids maphash.Seed
+	parts      [16]part
+
+	// list holds the names of all sessions, sorted, as long as stale is not set.
+	listing sync.Mutex
+	list    []string
+	stale   atomic.Bool
+}
+
+// part is some of the sessions. Its lock is held while one of them is judged and added to, and is taken before that of
+// the framed log.
+type part struct {
+	sync.Mutex
+	x    *index
+	logs map[string]*log
 	// ids finds the record of an event by a hash of session and id. It is a hint: the record is read to be sure.
 	ids map[uint64]framelog.Position
 }
@@ -21,6 +36,7 @@ type index struct {
 // log is one session.
 type log struct {
 	name string
+	hash uint64
 	// head is the state after all that was added, kept the one after all that is durable.
 	head, kept session.Head
 	// batches are where its events are, by their first sequence. Those of waiting are not among them.
@@ -44,50 +60,83 @@ type waiting struct {
 }
 
 func newIndex() *index {
-	return &index{seed: maphash.MakeSeed(), logs: map[string]*log{}, ids: map[uint64]framelog.Position{}}
+	x := &index{names: maphash.MakeSeed(), ids: maphash.MakeSeed()}
+	for i := range x.parts {
+		x.parts[i] = part{x: x, logs: map[string]*log{}, ids: map[uint64]framelog.Position{}}
+	}
+	return x
 }
 
-func (x *index) hash(name, id string) uint64 {
-	var h maphash.Hash
-	h.SetSeed(x.seed)
-	h.WriteString(name)
-	h.WriteByte(0)
-	h.WriteString(id)
-	return h.Sum64()
+// of is the part that a session is in.
+func (x *index) of(name string) *part {
+	return &x.parts[maphash.String(x.names, name)%uint64(len(x.parts))]
 }
+
+// lock takes the locks of all parts.
+func (x *index) lock() {
+	for i := range x.parts {
+		x.parts[i].Lock()
+	}
+}
+
+func (x *index) unlock() {
+	for i := range x.parts {
+		x.parts[i].Unlock()
+	}
+}
+
+// each calls a function with every session, one part after the other, with its lock.
+func (x *index) each(do func(l *log)) {
+	for i := range x.parts {
+		p := &x.parts[i]
+		p.Lock()
+		for _, l := range p.logs {
+			do(l)
+		}
+		p.Unlock()
+	}
+}
+
+func (p *part) hash(l *log, id string) uint64 { return l.hash ^ maphash.String(p.x.ids, id) }
 
 // get is a session's log, made when it is absent.
-func (x *index) get(name string) *log {
-	l := x.logs[name]
+func (p *part) get(name string) *log {
+	l := p.logs[name]
 	if l == nil {
 		head := session.Head{Session: name}
-		l = &log{name: name, head: head, kept: head}
-		x.logs[name] = l
-		x.names = nil
+		l = &log{name: name, hash: maphash.String(p.x.names, name), head: head, kept: head}
+		p.logs[name] = l
+		p.x.stale.Store(true)
 	}
 	return l
 }
 
+// drop forgets a session of which nothing is there.
+func (p *part) drop(name string) {
+	delete(p.logs, name)
+	p.x.stale.Store(true)
+}
+
 // take notes a durable record.
-func (x *index) take(at framelog.Position, name string, events []session.Event) {
-	l := x.get(name)
+func (p *part) take(at framelog.Position, name string, events []session.Event) {
+	l := p.get(name)
 	for _, e := range events {
 		l.kept = l.kept.Apply(e)
-		x.ids[x.hash(name, e.ID)] = at
+		p.ids[p.hash(l, e.ID)] = at
 	}
 	l.head, l.doubt = l.kept, 0
 	l.batches = append(l.batches, batch{events[0].Seq, at})
 }
 
 // settle moves what has become durable from waiting to batches.
-func (x *index) settle(l *log, end int64) {
+func (p *part) settle(l *log, end int64) {
 	for len(l.waiting) > 0 && l.waiting[0].at.Block < end {
 		w := l.waiting[0]
 		l.waiting = l.waiting[1:]
 		l.kept = w.head
 		l.batches = append(l.batches, batch{w.events[0].Seq, w.at})
 		for _, e := range w.events {
-			x.ids[x.hash(l.name, e.ID)] = w.at
+			p.ids[p.hash(l, e.ID)] = w.at
 		}
 	}
 	if len(l.waiting) == 0 {
@@ -95,28 +144,28 @@ func (x *index) settle(l *log, end int64) {
 	}
 }
 
-// forget drops what never became durable.
-func (x *index) forget(end int64) {
-	for name, l := range x.logs {
-		x.settle(l, end)
+// forget drops what never became durable. It is called with the lock.
+func (p *part) forget(end int64) {
+	for name, l := range p.logs {
+		p.settle(l, end)
 		l.waiting, l.head = nil, l.kept
 		if l.kept.Last == 0 {
-			delete(x.logs, name)
-			x.names = nil
+			p.drop(name)
 		}
 	}
 }
 
-// sorted are the names of all sessions.
+// sorted are the names of all sessions. Who gets them does not change them.
 func (x *index) sorted() []string {
-	if x.names == nil {
-		x.names = make([]string, 0, len(x.logs))
-		for name := range x.logs {
-			x.names = append(x.names, name)
-		}
-		slices.Sort(x.names)
+	x.listing.Lock()
+	defer x.listing.Unlock()
+	if x.stale.Swap(false) { // before the look around: whoever comes meanwhile sets it again
+		var names []string
+		x.each(func(l *log) { names = append(names, l.name) })
+		slices.Sort(names)
+		x.list = names
 	}
-	return x.names
+	return x.list
 }
 
 // from is where the event after a sequence is, or the first one behind a gap.

@@ -9,27 +9,28 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger/session"
 )
 
-// refresh brings the index up to what is durable. It is called with the lock.
-func (s *Store) refresh(l *log) error {
-	if s.log == nil {
-		return s.load(s.reader.Next)
+// refresh brings a store that only reads up to what is durable.
+func (s *Store) refresh() error {
+	if s.log != nil {
+		return nil
 	}
-	if l != nil {
-		s.idx.settle(l, s.log.End())
-	}
-	return nil
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	return s.load(s.reader.Next)
 }
 
-// look finds a session as it is now; nil when there is none.
-func (s *Store) look(name string) (*log, error) {
-	if err := s.refresh(s.idx.logs[name]); err != nil {
-		return nil, err
+// look finds a session as it is now, and holds its part of the index for the caller to unlock; l is nil when there is none.
+func (s *Store) look(name string) (p *part, l *log) {
+	p = s.idx.of(name)
+	p.Lock()
+	l = p.logs[name]
+	if l != nil && s.log != nil {
+		p.settle(l, s.log.End())
 	}
-	l := s.idx.logs[name]
 	if l == nil || l.kept.Last == 0 {
-		return nil, nil
+		return p, nil
 	}
-	return l, nil
+	return p, l
 }
 
 // Read implements session.Log.
@@ -40,17 +41,16 @@ func (s *Store) Read(ctx context.Context, name string, after uint64, limit int) 
 	if limit <= 0 {
 		limit = session.DefaultPage
 	}
-	s.mu.Lock()
-	l, err := s.look(name)
+	if err := s.refresh(); err != nil {
+		return nil, fmt.Errorf("read session %s: %w", name, err)
+	}
+	p, l := s.look(name)
 	var todo []batch
 	if l != nil {
 		todo = l.from(after)
 		todo = slices.Clone(todo[:min(len(todo), limit+1)]) // each has an event, but for the first
 	}
-	s.mu.Unlock()
-	if err != nil {
-		return nil, fmt.Errorf("read session %s: %w", name, err)
-	}
+	p.Unlock()
 	cursor := s.cursors.Get().(*framelog.Cursor)
 	defer s.cursors.Put(cursor)
 	out := make([]session.Event, 0, min(limit, 2*len(todo)))
@@ -79,13 +79,15 @@ func (s *Store) Find(ctx context.Context, name, id string) (session.Event, bool,
 	if err := ready(ctx, name); err != nil {
 		return session.Event{}, false, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l, err := s.look(name)
-	if l == nil || err != nil {
-		return session.Event{}, false, err
+	if err := s.refresh(); err != nil {
+		return session.Event{}, false, fmt.Errorf("find event %s of session %s: %w", id, name, err)
 	}
-	e, ok, err := s.find(l, id)
+	p, l := s.look(name)
+	defer p.Unlock()
+	if l == nil {
+		return session.Event{}, false, nil
+	}
+	e, ok, err := s.find(p, l, id)
 	if err != nil {
 		return session.Event{}, false, fmt.Errorf("find event %s of session %s: %w", id, name, err)
 	}
@@ -100,11 +102,13 @@ func (s *Store) Head(ctx context.Context, name string) (session.Head, error) {
 	if err := ready(ctx, name); err != nil {
 		return session.Head{}, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l, err := s.look(name)
-	if l == nil || err != nil {
-		return session.Head{Session: name}, err
+	if err := s.refresh(); err != nil {
+		return session.Head{Session: name}, fmt.Errorf("head of session %s: %w", name, err)
+	}
+	p, l := s.look(name)
+	defer p.Unlock()
+	if l == nil {
+		return session.Head{Session: name}, nil
 	}
 	return l.kept, nil
 }
@@ -117,9 +121,7 @@ func (s *Store) List(ctx context.Context, after string, limit int) ([]session.He
 	if limit <= 0 {
 		limit = session.DefaultPage
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.refresh(nil); err != nil {
+	if err := s.refresh(); err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
 	names := s.idx.sorted()
@@ -128,15 +130,13 @@ func (s *Store) List(ctx context.Context, after string, limit int) ([]session.He
 		i++
 	}
 	var out []session.Head
-	for _, name := range slices.Clone(names[i:]) {
-		l, err := s.look(name)
-		if err != nil {
-			return nil, fmt.Errorf("list sessions: %w", err)
+	for _, name := range names[i:] {
+		p, l := s.look(name)
+		if l != nil {
+			out = append(out, l.kept)
 		}
-		if l == nil {
-			continue
-		}
-		if out = append(out, l.kept); len(out) == limit {
+		p.Unlock()
+		if len(out) == limit {
 			break
 		}
 	}
@@ -149,12 +149,12 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 		return nil, err
 	}
 	c := make(chan struct{}, 1)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.watching.Lock()
+	defer s.watching.Unlock()
 	s.watchers[c] = name
 	context.AfterFunc(ctx, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		s.watching.Lock()
+		defer s.watching.Unlock()
 		delete(s.watchers, c)
 	})
 	return c, nil
@@ -162,8 +162,8 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 
 // tell wakes those who watch.
 func (s *Store) tell(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.watching.Lock()
+	defer s.watching.Unlock()
 	for c, watched := range s.watchers {
 		if watched == name || watched == "" {
 			select {

@@ -9,24 +9,23 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger/session"
 )
 
-// encode makes the record of a batch: the session, the number of events, and the events, each with its length before it.
-// One batch is one record, so that it is there as a whole or not at all.
-func encode(b []byte, name string, events []session.Event) ([]byte, error) {
-	b = appendBytes(b, []byte(name))
-	b = binary.AppendUvarint(b, uint64(len(events)))
-	for _, e := range events {
-		raw, err := session.Encode(e)
-		if err != nil {
+// scratch is memory in which a record is put together.
+type scratch struct{ record, event []byte }
+
+// encode makes the record of what was planned: the session, the number of events, and the events, each with its length
+// before it. One batch is one record, so that it is there as a whole or not at all. It is valid until the next one.
+func (b *scratch) encode(name string, plan session.Plan) (_ []byte, err error) {
+	b.record = binary.AppendUvarint(b.record[:0], uint64(len(name)))
+	b.record = append(b.record, name...)
+	b.record = binary.AppendUvarint(b.record, uint64(len(plan.Events)))
+	for i := range plan.Events {
+		if b.event, err = plan.AppendEvent(b.event[:0], i); err != nil {
 			return nil, err
 		}
-		b = appendBytes(b, raw)
+		b.record = binary.AppendUvarint(b.record, uint64(len(b.event)))
+		b.record = append(b.record, b.event...)
 	}
-	return b, nil
-}
-
-func appendBytes(b, raw []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(len(raw)))
-	return append(b, raw...)
+	return b.record, nil
 }
 
 var errRecord = errors.New("it is no record of a session log")

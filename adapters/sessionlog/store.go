@@ -38,13 +38,21 @@ type Store struct {
 	c   Config
 	dir durable.Dir
 
-	mu       sync.Mutex
-	idx      *index
-	log      *framelog.Log    // of a writer
-	reader   *framelog.Reader // of one that only reads
+	idx     *index
+	log     *framelog.Log // of a writer
+	cursors sync.Pool     // of *framelog.Cursor
+	scratch sync.Pool     // of *scratch
+
+	reading sync.Mutex
+	reader  *framelog.Reader // of one that only reads
+
+	watching sync.Mutex
 	watchers map[chan struct{}]string
-	cursors  sync.Pool
-	buf      []byte
+}
+
+func (c Config) store(d durable.Dir, l *framelog.Log, r *framelog.Reader, cursor func() *framelog.Cursor) *Store {
+	return &Store{c: c, dir: d, idx: newIndex(), log: l, reader: r, watchers: map[chan struct{}]string{},
+		cursors: sync.Pool{New: func() any { return cursor() }}, scratch: sync.Pool{New: func() any { return new(scratch) }}}
 }
 
 func (c *Config) dir() (durable.Dir, string, error) {
@@ -87,8 +95,7 @@ func Open(c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	s := &Store{c: c, dir: d, idx: newIndex(), log: l, watchers: map[chan struct{}]string{}}
-	s.cursors.New = func() any { return l.Cursor() }
+	s := c.store(d, l, nil, l.Cursor)
 	if err = s.load(l.Scan); err == nil {
 		err = s.gateDoubtful()
 	}
@@ -109,8 +116,7 @@ func Read(c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open session log: %w", err), d.Close())
 	}
-	s := &Store{c: c, dir: d, idx: newIndex(), reader: r, watchers: map[chan struct{}]string{}}
-	s.cursors.New = func() any { return r.Cursor() }
+	s := c.store(d, nil, r, r.Cursor)
 	if err := s.load(r.Next); err != nil {
 		return nil, errors.Join(fmt.Errorf("open session log %s: %w", c.Path, err), s.Close())
 	}
@@ -135,9 +141,7 @@ func (s *Store) load(scan func(func(framelog.Entry) bool) error) error {
 	var bad error
 	err := scan(func(e framelog.Entry) bool {
 		if e.Gap != nil {
-			for _, l := range s.idx.logs {
-				l.doubt += uint64(e.Gap.Size) // an event is longer than one byte
-			}
+			s.idx.each(func(l *log) { l.doubt += uint64(e.Gap.Size) }) // an event is longer than one byte
 			return true
 		}
 		name, events, err := decode(e.Record)
@@ -145,7 +149,10 @@ func (s *Store) load(scan func(func(framelog.Entry) bool) error) error {
 			bad = fmt.Errorf("record at %d: %w", e.Position.Block, err)
 			return false
 		}
-		s.idx.take(e.Position, name, events)
+		p := s.idx.of(name)
+		p.Lock()
+		p.take(e.Position, name, events)
+		p.Unlock()
 		return true
 	})
 	return errors.Join(err, bad)
@@ -154,8 +161,8 @@ func (s *Store) load(scan func(func(framelog.Entry) bool) error) error {
 // gateDoubtful stops the sessions whose last events may be lost: their numbers are not used again, and a person has to
 // look before the next turn.
 func (s *Store) gateDoubtful() error {
-	for _, name := range slices.Clone(s.idx.sorted()) {
-		l := s.idx.logs[name]
+	for _, name := range s.idx.sorted() {
+		l := s.idx.of(name).logs[name] // nobody else has the store yet
 		if l.doubt == 0 {
 			continue
 		}
@@ -177,12 +184,12 @@ func (s *Store) gateDoubtful() error {
 
 // Close ends the store. What waits is written first.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var err error
 	if s.log != nil {
 		err = s.log.Close()
 	} else {
+		s.reading.Lock()
+		defer s.reading.Unlock()
 		err = s.reader.Close()
 	}
 	return errors.Join(err, s.dir.Close())
@@ -224,8 +231,6 @@ func ready(ctx context.Context, name string) error {
 // add judges the batch and puts it into the log. The ticket is for what the receipt speaks of: also a repeated event, and
 // the facts that refused one, may not be durable yet.
 func (s *Store) add(name string, batch []session.Draft) (r session.Receipt, t *framelog.Ticket, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	r, t, err = s.step(name, batch)
 	if errors.Is(err, framelog.ErrBroken) {
 		// An earlier write failed. What the batch was judged by may be gone with it, so it is judged again.
@@ -238,9 +243,14 @@ func (s *Store) add(name string, batch []session.Draft) (r session.Receipt, t *f
 }
 
 func (s *Store) step(name string, batch []session.Draft) (r session.Receipt, t *framelog.Ticket, err error) {
-	l := s.idx.get(name)
-	s.idx.settle(l, s.log.End())
-	plan, err := session.Step(l.head, batch, func(id string) (session.Event, bool, error) { return s.find(l, id) })
+	b := s.scratch.Get().(*scratch)
+	defer s.scratch.Put(b)
+	p := s.idx.of(name)
+	p.Lock()
+	defer p.Unlock()
+	l := p.get(name)
+	p.settle(l, s.log.End())
+	plan, err := session.Step(l.head, batch, func(id string) (session.Event, bool, error) { return s.find(p, l, id) })
 	if err != nil {
 		return r, nil, err
 	}
@@ -250,15 +260,15 @@ func (s *Store) step(name string, batch []session.Draft) (r session.Receipt, t *
 			t = &also
 		}
 		if l.head.Last == 0 {
-			delete(s.idx.logs, name) // refused: there is no such session still
-			s.idx.names = nil
+			p.drop(name) // refused: there is no such session still
 		}
 		return plan.Receipt, t, nil
 	}
-	if s.buf, err = encode(s.buf[:0], name, plan.Events); err != nil {
+	rec, err := b.encode(name, plan)
+	if err != nil {
 		return r, nil, err
 	}
-	at, ticket, err := s.log.Add(s.buf)
+	at, ticket, err := s.log.Add(rec)
 	if err != nil {
 		return r, nil, err
 	}
@@ -269,33 +279,36 @@ func (s *Store) step(name string, batch []session.Draft) (r session.Receipt, t *
 
 // failed takes back what could not be written. When that succeeds nothing of it is in the log, for certain.
 func (s *Store) failed(name string, cause error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err := s.mend(cause); err != nil {
 		return fmt.Errorf("append to session %s: %w: %w", name, session.ErrOutcomeUnknown, err)
 	}
 	return fmt.Errorf("append to session %s: nothing was written: %w", name, cause)
 }
 
+// mend makes the log usable again. Nobody judges meanwhile: what was added and is not durable is gone, for all sessions.
 func (s *Store) mend(cause error) error {
+	s.idx.lock()
+	defer s.idx.unlock()
 	recovered, err := s.log.Recover()
 	if err != nil {
 		return errors.Join(cause, err)
 	}
 	if recovered { // else another one did, and what waits by now is not what failed
-		s.idx.forget(s.log.End())
+		for i := range s.idx.parts {
+			s.idx.parts[i].forget(s.log.End())
+		}
 	}
 	return nil
 }
 
 // find is the event of an id, among what waits and what is durable.
-func (s *Store) find(l *log, id string) (session.Event, bool, error) {
+func (s *Store) find(p *part, l *log, id string) (session.Event, bool, error) {
 	for _, w := range slices.Backward(l.waiting) {
 		if e, ok := byID(w.events, id); ok {
 			return e, true, nil
 		}
 	}
-	at, ok := s.idx.ids[s.idx.hash(l.name, id)]
+	at, ok := p.ids[p.hash(l, id)]
 	if !ok {
 		return session.Event{}, false, nil
 	}

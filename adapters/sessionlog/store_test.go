@@ -327,7 +327,7 @@ func TestRepairShowsWhatWasLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	at := s.idx.logs["y"].waitingOrBatch(1)
+	at := s.idx.of("y").logs["y"].waitingOrBatch(1)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +386,7 @@ func TestConfig(t *testing.T) {
 }
 
 func FuzzRecord(f *testing.F) {
-	rec, err := encode(nil, "s", []session.Event{{ID: "a", Seq: 1, Kind: session.KindMessage, Schema: 1}})
+	rec, err := new(scratch).encode("s", session.Plan{Events: []session.Event{{ID: "a", Seq: 1, Kind: session.KindMessage, Schema: 1}}})
 	if err != nil {
 		f.Fatal(err)
 	}
