@@ -56,7 +56,8 @@ type waiting struct {
 	at     framelog.Position
 	ticket framelog.Ticket
 	events []session.Event
-	head   session.Head
+	// head is the state after it; nil for the last one, whose is the log's.
+	head *session.Head
 }
 
 func newIndex() *index {
@@ -128,19 +129,32 @@ func (p *part) take(at framelog.Position, name string, events []session.Event) {
 	l.batches = append(l.batches, batch{events[0].Seq, at})
 }
 
+// wait notes what was added: the session's state is another now, and becomes durable with it.
+func (l *log) wait(w waiting, head session.Head) {
+	if n := len(l.waiting); n > 0 {
+		before := l.head
+		l.waiting[n-1].head = &before
+	}
+	l.waiting, l.head = append(l.waiting, w), head
+}
+
 // settle moves what has become durable from waiting to batches.
 func (p *part) settle(l *log, end int64) {
-	for len(l.waiting) > 0 && l.waiting[0].at.Block < end {
-		w := l.waiting[0]
-		l.waiting = l.waiting[1:]
-		l.kept = w.head
+	n := 0
+	for ; n < len(l.waiting) && l.waiting[n].at.Block < end; n++ {
+		w := l.waiting[n]
+		if w.head != nil {
+			l.kept = *w.head
+		} else {
+			l.kept = l.head
+		}
 		l.batches = append(l.batches, batch{w.events[0].Seq, w.at})
 		for _, e := range w.events {
 			p.ids[p.hash(l, e.ID)] = w.at
 		}
 	}
-	if len(l.waiting) == 0 {
-		l.waiting = nil
+	if n > 0 {
+		l.waiting = slices.Delete(l.waiting, 0, n) // its memory is for the next ones
 	}
 }
 

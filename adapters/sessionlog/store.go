@@ -272,8 +272,7 @@ func (s *Store) step(name string, batch []session.Draft) (r session.Receipt, t *
 	if err != nil {
 		return r, nil, err
 	}
-	l.head = plan.Receipt.Head
-	l.waiting = append(l.waiting, waiting{at: at, ticket: ticket, events: plan.Events, head: plan.Receipt.Head})
+	l.wait(waiting{at: at, ticket: ticket, events: plan.Events}, plan.Receipt.Head)
 	return plan.Receipt, &ticket, nil
 }
 

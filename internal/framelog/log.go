@@ -173,10 +173,12 @@ func (l *Log) clear(from, to int64) error {
 	return l.f.Sync()
 }
 
+// nothing is what zeros writes, in pieces. It is never changed.
+var nothing [256 << 10]byte
+
 func (l *Log) zeros(from, to int64) error {
-	z := make([]byte, min(max(to-from, 0), 1<<20))
 	for from < to {
-		n, err := l.f.WriteAt(z[:min(int64(len(z)), to-from)], from)
+		n, err := l.f.WriteAt(nothing[:min(int64(len(nothing)), to-from)], from)
 		from += int64(n)
 		if err != nil {
 			return err
