@@ -34,6 +34,10 @@ func BenchmarkAppend(b *testing.B) {
 				defer f.Close()
 				bare[i] = f
 			}
+			names := make([]string, writers)
+			for i := range names {
+				names[i] = fmt.Sprint("session-", i)
+			}
 			event := []byte(strings.Repeat("x", 300))
 			const each = 6
 			turn := 0
@@ -62,7 +66,7 @@ func BenchmarkAppend(b *testing.B) {
 					return unix.Fdatasync(int(bare[w].Fd()))
 				})
 				y := round(func(w, i int) error {
-					_, err := s.Append(b.Context(), fmt.Sprint("session-", w), []session.Draft{session.Say(now(), fmt.Sprint(turn, "-", i), text)})
+					_, err := s.Append(b.Context(), names[w], []session.Draft{session.Say(now(), fmt.Sprint(turn, "-", i), text)})
 					return err
 				})
 				ratios = append(ratios, float64(y)/float64(x))
