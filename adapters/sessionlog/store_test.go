@@ -317,6 +317,51 @@ func TestRepeatedEventWaitsForTheFirst(t *testing.T) {
 	}
 }
 
+// Two batches of a session are under way, and the first is durable: the head and the log show that one alone.
+func TestHeadIsTheDurableOne(t *testing.T) {
+	t.Parallel()
+	flushes := make(chan chan struct{})
+	var armed atomic.Bool
+	s := mustOpen(t, onDisk(faultfs.Tap(&faultfs.Disk{}, func(op faultfs.Op) error {
+		if op.Kind == faultfs.SyncFile && armed.Load() {
+			release := make(chan struct{})
+			flushes <- release
+			<-release
+		}
+		return nil
+	})))
+	if _, err := s.Append(t.Context(), "s", []session.Draft{say("zero")}); err != nil {
+		t.Fatal(err)
+	}
+	armed.Store(true)
+	ended := make(chan error, 2)
+	go func() { _, err := s.Append(t.Context(), "s", []session.Draft{say("a")}); ended <- err }()
+	first := <-flushes
+	_, second, err := s.add("s", []session.Draft{say("b")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { ended <- s.log.Wait(t.Context(), *second) }()
+	close(first)
+	last := <-flushes
+	if h, err := s.Head(t.Context(), "s"); err != nil || h.Last != 2 {
+		t.Errorf("with the second on its way the head is at %d, %v", h.Last, err)
+	}
+	if got := ids(t, s, "s"); fmt.Sprint(got) != "[1:zero 2:a]" {
+		t.Errorf("and the log has %q", got)
+	}
+	armed.Store(false)
+	close(last)
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if h, err := s.Head(t.Context(), "s"); err != nil || h.Last != 3 {
+		t.Errorf("in the end the head is at %d, %v", h.Last, err)
+	}
+}
+
 func TestRepairShowsWhatWasLost(t *testing.T) {
 	t.Parallel()
 	var disk faultfs.Disk

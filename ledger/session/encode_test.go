@@ -17,13 +17,21 @@ import (
 var text = rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z/0-9 -]{0,40}`),
 	rapid.SampledFrom([]string{"", `"`, `\`, "<&>", "\x7f", "\x00", "\n\t\b\f\x1f", "ünï", "\u2028\u2029", "\xff", "a\xc3", "😀"}))
 
+// names draws the names of one event: in half of the events such as hosts make, else any text.
+func names(t *rapid.T) *rapid.Generator[string] {
+	if rapid.Bool().Draw(t, "plain") {
+		return rapid.StringMatching(`[a-z/0-9 <&>-]{0,40}`)
+	}
+	return text
+}
+
 var moments = rapid.Custom(func(t *rapid.T) stamp.Time {
 	zone := time.FixedZone("", rapid.OneOf(rapid.Just(0), rapid.IntRange(-90000, 90000)).Draw(t, "zone"))
 	wall := time.Unix(rapid.OneOf(rapid.Int64Range(0, 1<<32), rapid.Int64Range(-1<<40, 1<<40)).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).In(zone)
 	if rapid.Bool().Draw(t, "utc") {
 		wall = wall.UTC()
 	}
-	return stamp.Time{Wall: wall, Boot: text.Draw(t, "boot"), Uptime: time.Duration(rapid.Int64().Draw(t, "uptime")),
+	return stamp.Time{Wall: wall, Uptime: time.Duration(rapid.Int64().Draw(t, "uptime")),
 		Grain: time.Duration(rapid.SampledFrom([]int64{0, 0, 1e9, -1}).Draw(t, "grain"))}
 })
 
@@ -76,8 +84,10 @@ func TestEncodeIsTheEncodingOfJSON(t *testing.T) {
 	t.Parallel()
 	short := 0
 	rapid.Check(t, func(t *rapid.T) {
-		e := Event{ID: text.Draw(t, "id"), Seq: rapid.Uint64().Draw(t, "seq"), Kind: Kind(text.Draw(t, "kind")), At: moments.Draw(t, "at"),
-			Schema: rapid.Int().Draw(t, "schema"), Fence: rapid.SampledFrom([]uint64{0, 1, 1<<64 - 1}).Draw(t, "fence"), Turn: text.Draw(t, "turn")}
+		name := names(t)
+		e := Event{ID: name.Draw(t, "id"), Seq: rapid.Uint64().Draw(t, "seq"), Kind: Kind(name.Draw(t, "kind")), At: moments.Draw(t, "at"),
+			Schema: rapid.Int().Draw(t, "schema"), Fence: rapid.SampledFrom([]uint64{0, 1, 1<<64 - 1}).Draw(t, "fence"), Turn: name.Draw(t, "turn")}
+		e.At.Boot = name.Draw(t, "boot")
 		if rapid.Bool().Draw(t, "payload") {
 			e.Payload = values.Draw(t, "value")
 		}
@@ -99,8 +109,8 @@ func TestEncodeIsTheEncodingOfJSON(t *testing.T) {
 			short++
 		}
 	})
-	if short == 0 {
-		t.Error("no event took the short way")
+	if short < 10 {
+		t.Errorf("%d events took the short way", short)
 	}
 }
 
