@@ -135,6 +135,7 @@ var Layers = []Layer{
 	{Packages: []string{"internal/vectortest"}, May: []string{"classify", "classify/text"}},
 	{Packages: []string{"internal/gittest"}, May: []string{"internal/require"}},
 	{Packages: []string{"internal/arch"}},
+	{Packages: []string{"internal/bench/relaunchtest"}, May: slices.Concat(public, []string{"adapters/...", "internal/require"})},
 	{Packages: []string{"internal/e2e", "internal/bench/..."}},
 	{Packages: []string{"internal/scenarios"}, May: slices.Concat(public, suites, []string{"adapters/...",
 		"restart/restarttest"})},

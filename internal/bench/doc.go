@@ -1,6 +1,6 @@
 // Package bench measures the whole way from a death to the relaunched program's first instruction, beside bare code that
-// does the same durable writes, the same git reads and the same starts of processes, in the same run. It has no code of
-// its own to import: everything is in its benchmarks.
+// does the same durable writes, the same git reads and the same starts of processes, in the same run. Everything is in its
+// benchmarks; what those of adapters/systemd need too is in the package relaunchtest.
 //
 //	go test -run '^$' -bench . ./internal/bench
 //

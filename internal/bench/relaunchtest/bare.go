@@ -1,4 +1,4 @@
-package bench
+package relaunchtest
 
 import (
 	"bytes"
@@ -14,15 +14,22 @@ import (
 	"github.com/mulligan-dev/mulligan/internal/require"
 )
 
-// bare is the shortest code that does the same as the engine: the same git reads, one after the other, the same files
+// Bare is the shortest code that does the same as the engine: the same git reads, one after the other, the same files
 // made durable, the same processes started. It decides nothing, locks nothing and checks nothing.
-type bare struct {
-	tb   testing.TB
-	dir  string
-	repo *require.Repo
-	// probe is the command of the probe, empty for none.
-	probe []string
-	n     int
+type Bare struct {
+	BareConfig
+	tb  testing.TB
+	dir string
+	n   int
+}
+
+// BareConfig says what a Bare does.
+type BareConfig struct {
+	Repo *require.Repo
+	// Probe is the command of the probe, empty for none.
+	Probe []string
+	// Start starts a runner; nil starts a plain child.
+	Start func(id string, command, env []string) error
 }
 
 var gitFlags = []string{"--no-pager", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-c", "log.follow=false",
@@ -113,22 +120,22 @@ func replace(path string, b []byte) error {
 }
 
 // heal is the whole way from the death to the start of the runner.
-func (b *bare) heal(id string) error {
+func (b *Bare) heal(id string) error {
 	d := b.dir
 	steps := []func() error{
-		func() error { return status(b.repo.Dir) },
+		func() error { return status(b.Repo.Dir) },
 		func() error { return create(filepath.Join(d, "doorbell", id), note) },
 		func() error { return create(filepath.Join(d, "ledger", id), record) },
-		func() error { return status(b.repo.Dir) },
-		func() error { return witnesses(b.repo.Dir) },
+		func() error { return status(b.Repo.Dir) },
+		func() error { return witnesses(b.Repo.Dir) },
 	}
-	if len(b.probe) > 0 {
+	if len(b.Probe) > 0 {
 		steps = append(steps, func() error {
-			cmd := exec.Command(b.probe[0], b.probe[1:]...)
+			cmd := exec.Command(b.Probe[0], b.Probe[1:]...)
 			cmd.Dir, cmd.Env = d, []string{} // as alone as the prober's
 			return cmd.Run()
 		},
-			func() error { return status(b.repo.Dir) })
+			func() error { return status(b.Repo.Dir) })
 	}
 	steps = append(steps,
 		func() error { return replace(filepath.Join(d, "state"), state) },
@@ -164,17 +171,22 @@ func evidence(dir, id string) error {
 	return syncDir(dir)
 }
 
-func (b *bare) startRunner(id string) error {
+func (b *Bare) startRunner(id string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(self, id)
-	agent, err := json.Marshal(program(b.beat(id), "/", b.repo.Dir))
+	agent, err := json.Marshal(Agent(b.beat(id), "/", b.Repo.Dir))
 	if err != nil {
 		return err
 	}
-	cmd.Env = append(os.Environ(), roleVar+"=bare-runner", stateVar+"="+b.dir, rootVar+"="+b.repo.Dir, agentVar+"="+string(agent))
+	return b.Start(id, []string{self, id}, append(os.Environ(), RoleVar+"=bare-runner", stateVar+"="+b.dir, rootVar+"="+b.Repo.Dir,
+		agentVar+"="+string(agent)))
+}
+
+func startChild(_ string, command, env []string) error {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = env
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -183,7 +195,7 @@ func (b *bare) startRunner(id string) error {
 }
 
 // bareRunner reads the boot identity, writes the run, its name and the bound record, and starts the program.
-func bareRunner() int {
+func bareRunner() error {
 	d, id := os.Getenv(stateVar), os.Args[1]
 	for _, step := range []func() error{
 		func() error { return status(os.Getenv(rootVar)) },
@@ -192,22 +204,23 @@ func bareRunner() int {
 		func() error { return replace(filepath.Join(d, "ledger", id), record) },
 	} {
 		if err := step(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 125
+			return err
 		}
 	}
 	var agent []string
 	if err := json.Unmarshal([]byte(os.Getenv(agentVar)), &agent); err != nil {
-		return 125
+		return err
 	}
-	if err := exec.Command(agent[0], agent[1:]...).Run(); err != nil {
-		return 1
-	}
-	return 0
+	return exec.Command(agent[0], agent[1:]...).Run()
 }
 
-func newBare(tb testing.TB, repo *require.Repo, probe []string) *bare {
-	b := &bare{tb: tb, dir: tb.TempDir(), repo: repo, probe: probe}
+// NewBare makes its folders.
+func NewBare(tb testing.TB, c BareConfig) *Bare {
+	tb.Helper()
+	if c.Start == nil {
+		c.Start = startChild
+	}
+	b := &Bare{BareConfig: c, tb: tb, dir: tb.TempDir()}
 	for _, d := range []string{"doorbell", "ledger", "evidence", "runs", "names"} {
 		if err := os.Mkdir(filepath.Join(b.dir, d), 0o700); err != nil {
 			tb.Fatal(err)
@@ -216,15 +229,15 @@ func newBare(tb testing.TB, repo *require.Repo, probe []string) *bare {
 	return b
 }
 
-func (b *bare) beat(id string) string { return filepath.Join(b.dir, "beat-"+id) }
+func (b *Bare) beat(id string) string { return filepath.Join(b.dir, "beat-"+id) }
 
-// start begins a first life that is relaunched as soon as it is gone.
-func (b *bare) start() (beats []string, goFile string) {
+// First begins a first life that is relaunched as soon as it is gone, and returns where it writes and what it waits for.
+func (b *Bare) First() (beats []string, goFile string) {
 	b.tb.Helper()
 	b.n++
 	id := strconv.Itoa(b.n)
 	goFile = filepath.Join(b.dir, "go-"+id)
-	agent := program(b.beat(id), goFile, b.repo.Dir)
+	agent := Agent(b.beat(id), goFile, b.Repo.Dir)
 	var tail bytes.Buffer
 	cmd := exec.Command(agent[0], agent[1:]...)
 	cmd.Stderr = &tail
@@ -238,6 +251,6 @@ func (b *bare) start() (beats []string, goFile string) {
 			b.tb.Error(err)
 		}
 	}()
-	awaitFile(b.tb, b.beat(id))
+	Await(b.tb, b.beat(id))
 	return []string{b.beat(id)}, goFile
 }
