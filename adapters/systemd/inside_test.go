@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mulligan-dev/mulligan/internal/bench/relaunchtest"
 	"github.com/mulligan-dev/mulligan/internal/require"
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/run"
@@ -26,9 +27,14 @@ import (
 const role = "SYSTEMD_TEST_ROLE"
 
 func TestMain(m *testing.M) {
+	if code, played := relaunchtest.Main(); played {
+		os.Exit(code)
+	}
 	switch os.Getenv(role) {
 	case "":
-		os.Exit(m.Run())
+		code := m.Run()
+		fatal(relaunchtest.Clean())
+		os.Exit(code)
 	case "print": // writes its unit, its arguments and its environment, and stays
 		u, err := Self()
 		b, _ := json.Marshal(map[string]any{"unit": u, "error": fmt.Sprint(err), "args": os.Args[1:], "pid": os.Getpid(), "x": os.Getenv("X")})

@@ -45,7 +45,9 @@ func BenchmarkRelaunchProbed(b *testing.B) {
 }
 
 func compare(b *testing.B, e *relaunchtest.Engine, base *relaunchtest.Bare) {
-	relaunchtest.Compare(b, func() time.Duration { return relaunchtest.Back(b, e.Repo, func() ([]string, string) { return e.Start(1) }) },
+	relaunchtest.Compare(b, func() time.Duration {
+		return relaunchtest.Back(b, e.Repo, func() ([]string, string) { return e.Start(1) })
+	},
 		relaunchtest.Contender{Name: "base", Once: func() time.Duration { return relaunchtest.Back(b, base.Repo, base.First) }})
 }
 

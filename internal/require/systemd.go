@@ -2,11 +2,13 @@ package require
 
 import (
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -42,6 +44,68 @@ func Systemd(t *testing.T, kind SystemdKind, options ...string) (inside bool) {
 	if slices.Contains(options, "--uml") {
 		ownKernel(t)
 	}
+	args := []string{"-test.v", "-test.run", "^" + t.Name() + "$"}
+	if testing.Short() {
+		args = append(args, "-test.short")
+	}
+	if out, ok := runInside(t, kind, options, args); ok {
+		t.Logf("inside systemd:\n%s", out)
+	}
+	return false
+}
+
+// SystemdBench is Systemd for a benchmark: what was measured inside becomes this one's metrics, but for ns/op.
+func SystemdBench(b *testing.B, kind SystemdKind, options ...string) (inside bool) {
+	b.Helper()
+	if in := os.Getenv("MULLIGAN_SYSTEMD"); in != "" {
+		if in != string(kind) {
+			b.Skipf("this runs inside the %s manager, the benchmark wants the %s manager", in, kind)
+		}
+		return true
+	}
+	var out string
+	ran := false
+	for b.Loop() {
+		if ran {
+			continue // inside it runs as often as is asked for
+		}
+		ran = true
+		benchtime := flag.Lookup("test.benchtime").Value.String()
+		out, _ = runInside(b, kind, options, []string{"-test.run", "^$", "-test.bench", "^" + b.Name() + "$", "-test.benchtime", benchtime})
+	}
+	metrics := benchmarked(out)
+	if len(metrics) == 0 {
+		b.Errorf("inside systemd nothing was measured:\n%s", out)
+	}
+	for unit, value := range metrics {
+		b.ReportMetric(value, unit)
+	}
+	b.ReportMetric(0, "ns/op")
+	return false
+}
+
+// benchmarked are the metrics in what a test binary prints about one benchmark: its name, how often it ran, and values,
+// each with its unit.
+func benchmarked(out string) map[string]float64 {
+	metrics := map[string]float64{}
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		if !strings.HasPrefix(line, "Benchmark") || len(fields) < 4 {
+			continue
+		}
+		for i := 2; i+1 < len(fields); i += 2 {
+			if value, err := strconv.ParseFloat(fields[i], 64); err == nil {
+				metrics[fields[i+1]] = value
+			}
+		}
+	}
+	return metrics
+}
+
+// runInside runs this test binary inside a systemd, and tells what it printed and whether it ended well. It fails or skips
+// the test where it did not.
+func runInside(t testing.TB, kind SystemdKind, options, args []string) (string, bool) {
+	t.Helper()
 	with := withSystemd(t)
 	self, err := os.Executable()
 	if err != nil {
@@ -50,23 +114,20 @@ func Systemd(t *testing.T, kind SystemdKind, options ...string) (inside bool) {
 	if kind == UserManager {
 		options = append(options, "--user-manager")
 	}
-	args := append(options, "--prepared", "--timeout", "240", "--bind", filepath.Dir(self), "--", self, "-test.v", "-test.run", "^"+t.Name()+"$")
-	if testing.Short() {
-		args = append(args, "-test.short")
-	}
+	args = append(append(options, "--prepared", "--timeout", "240", "--bind", filepath.Dir(self), "--", self), args...)
 	out, err := exec.CommandContext(t.Context(), with, args...).CombinedOutput()
 	var exit *exec.ExitError
 	switch {
 	case err == nil && strings.Contains(string(out), "--- SKIP"):
 		missing(t, systemdHint, "inside systemd: "+string(out))
 	case err == nil:
-		t.Logf("inside systemd:\n%s", out)
+		return string(out), true
 	case errors.As(err, &exit) && exit.ExitCode() == noSystemd:
 		missing(t, systemdHint, "no systemd could be started: "+strings.TrimSpace(string(out)))
 	default:
 		t.Errorf("inside systemd: %v\n%s", err, out)
 	}
-	return false
+	return string(out), false
 }
 
 // noSystemd is the exit code of with-systemd itself, when it did not come to the command.
@@ -77,7 +138,7 @@ const systemdHint = "run the tests as root on Linux with cgroup v2, apt-get inst
 	".ci/with-systemd --uml --suite trixie --prepare (.ci/run packages does both)"
 
 // withSystemd finds the script from the test's folder upwards, for a test that may use it.
-func withSystemd(t *testing.T) string {
+func withSystemd(t testing.TB) string {
 	t.Helper()
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		missing(t, systemdHint, "a systemd of one's own needs root on Linux")
