@@ -178,6 +178,7 @@ type writer struct {
 	// heads are those of sessions that were written lately. They hold as long as no other connection has written.
 	heads map[string]known
 	seen  int64
+	event []byte // memory for the next one
 }
 
 type known struct {
@@ -214,21 +215,34 @@ func newWriter(ctx context.Context, db *sql.DB) (*writer, error) {
 
 func (w *writer) close() error { return w.conn.Close() }
 
-// write takes a group through one transaction, each on its own, and says which sessions were changed.
+// errKnown ends an attempt in which an id was taken for new and is not.
+var errKnown = errors.New("an id is in the log already")
+
+// write takes a group through one transaction, each on its own, and says which sessions were changed. Nearly every event
+// is new, and the index of ids tells in the same moment when one is not: only then all are looked up first.
 func (w *writer) write(group []*work) (changed []string) {
 	ctx := context.Background() // an append that began is ended, whoever asked for it
-	if err := w.start(ctx); err != nil {
-		failAll(group, fmt.Errorf("nothing was written: %w", err))
+	changed, err := w.attempt(ctx, group, false)
+	if errors.Is(err, errKnown) {
+		changed, err = w.attempt(ctx, group, true)
+	}
+	if err != nil {
+		failAll(group, err)
 		return nil
+	}
+	return changed
+}
+
+func (w *writer) attempt(ctx context.Context, group []*work, look bool) (changed []string, err error) {
+	if err := w.start(ctx); err != nil {
+		return nil, fmt.Errorf("nothing was written: %w", err)
 	}
 	heads := map[string]known{}
 	for _, one := range group {
-		plan, err := w.one(ctx, one, heads)
+		plan, err := w.one(ctx, one, heads, look)
 		if err != nil {
 			// The transaction cannot be trusted any more, and nobody's events are written.
-			err = errors.Join(err, w.back(ctx))
-			failAll(group, fmt.Errorf("nothing was written: %w", err))
-			return nil
+			return nil, fmt.Errorf("nothing was written: %w", errors.Join(err, w.back(ctx)))
 		}
 		one.receipt = plan.Receipt
 		if len(plan.Events) > 0 {
@@ -242,8 +256,7 @@ func (w *writer) write(group []*work) (changed []string) {
 			err = fmt.Errorf("%w: %w", session.ErrOutcomeUnknown, err)
 			outcome = "the commit failed"
 		}
-		failAll(group, fmt.Errorf("%s: %w", outcome, errors.Join(err, back)))
-		return nil
+		return nil, fmt.Errorf("%s: %w", outcome, errors.Join(err, back))
 	}
 	if len(w.heads)+len(heads) > keepHeads {
 		clear(w.heads)
@@ -251,7 +264,7 @@ func (w *writer) write(group []*work) (changed []string) {
 	for name, k := range heads {
 		w.heads[name] = k
 	}
-	return changed
+	return changed, nil
 }
 
 func failAll(group []*work, err error) {
@@ -286,18 +299,23 @@ func (w *writer) back(ctx context.Context) error {
 	return err
 }
 
-// one judges an append and writes what was accepted.
-func (w *writer) one(ctx context.Context, one *work, heads map[string]known) (session.Plan, error) {
+// one judges an append and writes what was accepted. Unless it is told to look ids up, it takes them for new, and fails
+// with errKnown when one is not.
+func (w *writer) one(ctx context.Context, one *work, heads map[string]known, look bool) (session.Plan, error) {
 	k, err := w.head(ctx, one.name, heads)
 	if err != nil {
 		return session.Plan{}, err
 	}
 	plan, err := session.Step(k.head, one.batch, func(id string) (session.Event, bool, error) {
-		if k.id == 0 {
+		if k.id == 0 || !look {
 			return session.Event{}, false, nil
 		}
 		return scanEvent(w.findEvent.QueryRowContext(ctx, k.id, id))
 	})
+	if err == nil && !look && plan.Receipt.Err() != nil {
+		// What is refused may have been accepted before: then the answer is its first sequence.
+		return w.one(ctx, one, heads, true)
+	}
 	if err != nil || len(plan.Events) == 0 {
 		return plan, err
 	}
@@ -317,12 +335,14 @@ func (w *writer) one(ctx context.Context, one *work, heads map[string]known) (se
 	} else if _, err := w.setHead.ExecContext(ctx, int64(k.head.Last), raw, k.id); err != nil {
 		return plan, err
 	}
-	for _, e := range plan.Events {
-		raw, err := session.Encode(e)
-		if err != nil {
+	for i, e := range plan.Events {
+		if w.event, err = plan.AppendEvent(w.event[:0], i); err != nil {
 			return plan, err
 		}
-		if _, err := w.putEvents.ExecContext(ctx, k.id, int64(e.Seq), e.ID, raw); err != nil {
+		if _, err := w.putEvents.ExecContext(ctx, k.id, int64(e.Seq), e.ID, w.event); err != nil {
+			if !look && sqliteCode(err) == sqlite3.SQLITE_CONSTRAINT {
+				err = errKnown
+			}
 			return plan, err
 		}
 	}
