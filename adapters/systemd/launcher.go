@@ -29,7 +29,8 @@ type LauncherConfig struct {
 	// Env is the runner's environment, KEY=value. The program's own comes from its recipe.
 	Env []string
 	// Scope starts the runner from this process and gives it a scope of its own, so that it keeps this process's limits
-	// and namespaces. The default is a service, which gets the manager's.
+	// and namespaces. The default is a service, which gets the manager's. A scope is made by moving the runner into a new
+	// control group, for which the kernel takes some 12 ms when it has moved no process lately.
 	Scope bool
 	// Slice is where the units go, "" for the manager's default.
 	Slice string

@@ -91,8 +91,8 @@ func directRequires(mod string) (out []string) {
 	return out
 }
 
-// testAid may be used by tests of nested modules as well: it is no door to what the library does.
-const testAid = "internal/require"
+// testAids may be used by tests of nested modules as well: they are no door to what the library does.
+var testAids = []string{"internal/require", "internal/bench/relaunchtest"}
 
 // noPrivateDoor finds nested modules and examples that use what a stranger cannot.
 func noPrivateDoor(t *Tree) (out []Finding) {
@@ -103,7 +103,7 @@ func noPrivateDoor(t *Tree) (out []Finding) {
 		for _, f := range p.Files {
 			for imported, spec := range f.imports() {
 				dir, own := t.own(imported)
-				if !own || !internal(dir) || f.Test && dir == testAid {
+				if !own || !internal(dir) || f.Test && slices.Contains(testAids, dir) {
 					continue
 				}
 				if p.Module == "." || !below(dir, p.Module) {
