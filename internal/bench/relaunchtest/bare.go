@@ -190,7 +190,7 @@ func startChild(_ string, command, env []string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	go cmd.Wait()
+	go func() { _ = cmd.Wait() }() // how it ends shows in what it wrote
 	return nil
 }
 
