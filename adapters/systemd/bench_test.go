@@ -45,12 +45,12 @@ func systemdRun(command, env []string, options ...string) error {
 	return nil
 }
 
-// healed measures from the death of an agent in a unit of systemd-run, which nothing restarts, to the first instruction of
+// revived measures from the death of an agent in a unit of systemd-run, which nothing restarts, to the first instruction of
 // the replacement that the engine launches into a unit of its own. The agent dies of its changed tree: what ends by kill -9
 // is not healed. It is measured against bare code that does the same writes, reads and starts, over the same kind of
 // connection ("bare"), and against the same agent in a unit that systemd restarts at once ("systemd"), which looks at
 // nothing.
-func healed(b *testing.B, prober probe.Prober, interpreter string) {
+func revived(b *testing.B, prober probe.Prober, interpreter string) {
 	c := connect(b)
 	repo := relaunchtest.Tree(b)
 	e := relaunchtest.NewEngine(b, relaunchtest.EngineConfig{Repo: repo, Prober: prober, Interpreter: interpreter,
@@ -87,7 +87,7 @@ func healed(b *testing.B, prober probe.Prober, interpreter string) {
 // BenchmarkHealed is without a probe.
 func BenchmarkHealed(b *testing.B) {
 	if require.SystemdBench(b, require.SystemManager) {
-		healed(b, relaunchtest.Free{}, "")
+		revived(b, relaunchtest.Free{}, "")
 	}
 }
 
@@ -99,7 +99,7 @@ func BenchmarkHealedProbed(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		healed(b, prober, interpreter)
+		revived(b, prober, interpreter)
 	}
 }
 
