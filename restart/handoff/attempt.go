@@ -122,7 +122,9 @@ func (h *Handoff) prepare(a *attempt) *refusal {
 			return h.over(a)
 		}
 		if !w.wait && !w.force {
-			if busy := h.busy(a.ctx, a); len(busy) > 0 {
+			if busy, err := h.busy(a.ctx, a); err != nil && a.ctx.Err() == nil {
+				return untold(err)
+			} else if len(busy) > 0 {
 				return middle(busy)
 			}
 		}
@@ -135,10 +137,12 @@ func (h *Handoff) prepare(a *attempt) *refusal {
 		h.mu.Lock()
 		h.shut = true // before the look: who got in is seen by it
 		h.mu.Unlock()
-		busy := h.busy(a.ctx, a)
+		busy, err := h.busy(a.ctx, a)
 		switch {
 		case a.ctx.Err() != nil:
 			return h.over(a)
+		case err != nil:
+			return untold(err)
 		case len(busy) == 0 || w.force:
 			if h.seal(a, w.version, busy) {
 				return nil
@@ -182,7 +186,7 @@ func (h *Handoff) seal(a *attempt, version int, busy []string) bool {
 // over is the refusal when the attempt's own context has ended.
 func (h *Handoff) over(a *attempt) *refusal {
 	if errors.Is(context.Cause(a.ctx), errDeadline) {
-		return h.late(h.busy(context.WithoutCancel(a.ctx), a))
+		return h.late(a.ctx, a)
 	}
 	if h.stop.Err() != nil {
 		return refuse(CodeClosed, "this process is ending: it prepares no restart")

@@ -3,6 +3,7 @@ package handoff
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -80,12 +81,12 @@ func (h *Handoff) write(a *attempt, p *participant) {
 	h.mu.Unlock()
 	p.answer = p.result()
 	turn := p.who.Turn
-	if turn == nil {
+	if p.session() == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), writeWithin)
 	defer cancel()
-	n := bootnotice.Request{ID: sessions.NewID(), Session: turn.Session(), Reason: p.request.Reason, At: h.c.Now()}
+	n := bootnotice.Request{ID: sessions.NewID(), Session: p.session(), Reason: p.request.Reason, At: h.c.Now()}
 	if h.c.Notices != nil {
 		if err := h.c.Notices.Request(ctx, n); err != nil {
 			p.refused = refuse(CodeNotWritten, "the notice for after the restart could not be written: %v", err)
@@ -93,7 +94,10 @@ func (h *Handoff) write(a *attempt, p *participant) {
 			return
 		}
 	}
-	err := h.end(ctx, p)
+	var err error
+	if turn != nil {
+		err = h.end(ctx, p)
+	}
 	if err == nil || errors.Is(err, session.ErrOutcomeUnknown) {
 		// Where nobody knows whether the turn has ended, the session is told when the restart comes.
 		h.mu.Lock()
@@ -104,6 +108,9 @@ func (h *Handoff) write(a *attempt, p *participant) {
 	}
 	if err != nil {
 		p.refused = refuse(CodeNotWritten, "the end of the turn could not be written: %v", err)
+		return
+	}
+	if turn == nil {
 		return
 	}
 	// The batch stands; this only tells the session's handle. The end is in the log already, under the same id.
@@ -169,6 +176,12 @@ func (h *Handoff) fire(a *attempt) {
 		return
 	}
 	h.c.Log.Info("the restart was asked for", "unit", a.entry.Unit, "accepted", err == nil, "error", err)
+	if unknown && !errors.Is(err, ErrUnknown) {
+		err = fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	if h.c.Asked != nil {
+		h.c.Asked(err)
+	}
 	select {
 	case <-time.After(Settle):
 	case <-h.stop.Done():

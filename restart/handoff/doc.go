@@ -23,5 +23,9 @@
 // The notice is written before the batch. A process that is killed between the two finds its turn cut off and the notice
 // there: the session is told, and shown as interrupted, which it was. The other order could lose the notice.
 //
+// A process beside the host may ask too, as a command line does ([Asker.Session], [MidTurn], [Config.Asked]). It sees in the
+// store who is in the middle of a turn, waits for them and writes the notice; it cannot keep new turns out, so one that
+// begins between its last look and the stop is cut off, as by any stop.
+//
 // Failure shows as a [Result] that is not OK, with its text; what fails after the answer is given to [Config.Failed].
 package handoff

@@ -84,8 +84,9 @@ func (h *Handoff) Woken(name string) {
 	h.woken[name] = struct{}{}
 }
 
-// busy are the sessions in the middle of a turn, in order and each once, without those that ask for this restart.
-func (h *Handoff) busy(ctx context.Context, a *attempt, but ...string) (names []string) {
+// busy are the sessions in the middle of a turn, in order and each once, without those that ask for this restart. With an
+// error it may be some of them.
+func (h *Handoff) busy(ctx context.Context, a *attempt, but ...string) (names []string, err error) {
 	h.mu.Lock()
 	if a != nil {
 		for p := range a.asked {
@@ -106,8 +107,17 @@ func (h *Handoff) busy(ctx context.Context, a *attempt, but ...string) (names []
 			names = append(names, in.name)
 		}
 	}
+	if h.c.Others != nil {
+		var others []string
+		others, err = h.c.Others(ctx)
+		for _, name := range others {
+			if !slices.Contains(but, name) {
+				names = append(names, name)
+			}
+		}
+	}
 	slices.Sort(names)
-	return slices.Compact(names)
+	return slices.Compact(names), err
 }
 
 // listed are the contexts of the turns that are open in this process, by session.
@@ -155,6 +165,11 @@ func (h *Handoff) under(ctx context.Context, s Sessions, in *admission, turns ma
 		in.odd = time.Now()
 	}
 	return time.Since(in.odd) < begun
+}
+
+// untold is the refusal when nobody can tell who would be cut off.
+func untold(err error) *refusal {
+	return refuse(CodeBusy, "it cannot be told who is in the middle of a turn: %v", err)
 }
 
 // middle says who is in the way.

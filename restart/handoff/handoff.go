@@ -49,8 +49,15 @@ type Config struct {
 	Canary func(context.Context) (Outcome, string)
 	// Always runs the canary for requests that do not ask for it too.
 	Always bool
+	// Others finds sessions in the middle of a turn that this process does not run, in any order: for a handoff in another
+	// process than the host's, [MidTurn] over the host's store. It is asked anew each second of a wait. With an error nobody
+	// can tell, and nothing is restarted. Nil finds none.
+	Others func(context.Context) ([]string, error)
 	// Admit is asked for each turn beside the handoff itself, as a drain's is; nil admits all.
 	Admit func(name string) (leave func(), err error)
+	// Asked gets what the restarter said, for a process that lives on to read it: nil when the restart was accepted, an error
+	// that matches ErrUnknown when the answer was lost. A refusal goes to Failed. It must not block; nil ignores it.
+	Asked func(error)
 	// Failed gets a restart that did not come although the answer said that it would. It must not block; nil ignores it.
 	Failed func(Failure)
 	// Deadline and Delay; zero means DefaultDeadline and DefaultDelay.

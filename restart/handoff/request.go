@@ -35,6 +35,9 @@ type Request struct {
 // session, and nobody gets a notice.
 type Asker struct {
 	Turn Turn
+	// Session asks from outside of the process that runs its turns, and only without Turn. It gets the notice and is not
+	// waited for, but its turn is its host's to end: the restart cuts it off, unless the host drains first.
+	Session string
 	// Call is the id, within the turn's invocation, of the call that asks; empty when it is in no log.
 	Call string
 }
@@ -161,7 +164,7 @@ type participant struct {
 
 func (p *participant) session() string {
 	if p.who.Turn == nil {
-		return ""
+		return p.who.Session
 	}
 	return p.who.Turn.Session()
 }
@@ -207,10 +210,18 @@ func (h *Handoff) gaveUp(ctx context.Context, a *attempt, p *participant) *refus
 	if !errors.Is(cause, errDeadline) {
 		return refuse(CodeCanceled, "the request ended before the restart began: %v", cause)
 	}
-	return h.late(h.busy(context.WithoutCancel(ctx), a, p.session()))
+	return h.late(ctx, a, p.session())
 }
 
-func (h *Handoff) late(busy []string) *refusal {
+// late is the refusal when the time is up. Who was in the way is for the text: that it cannot be told any more changes
+// nothing.
+func (h *Handoff) late(ctx context.Context, a *attempt, but ...string) *refusal {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusWithin)
+	defer cancel()
+	busy, err := h.busy(ctx, a, but...)
+	if err != nil {
+		h.c.Log.Warn("nobody can tell who was in the middle of a turn", "error", err)
+	}
 	r := refuse(CodeDeadline, "the restart could not be prepared within %v", h.c.Deadline)
 	if len(busy) > 0 {
 		r = refuse(CodeDeadline, "still in the middle of a turn after %v: %s", h.c.Deadline, strings.Join(busy, ", "))
@@ -267,7 +278,10 @@ func (h *Handoff) confirmed(ctx context.Context, p *participant) *refusal {
 	h.mu.Lock()
 	a := h.attempt // those that wait for a restart themselves are not cut off by one
 	h.mu.Unlock()
-	busy := h.busy(ctx, a, p.session())
+	busy, err := h.busy(ctx, a, p.session())
+	if err != nil {
+		return untold(err)
+	}
 	if len(busy) == 0 {
 		p.request.Force = false // there is nothing to force; whoever comes later is waited for, or stands in the way
 		return nil
@@ -296,14 +310,18 @@ func (h *Handoff) confirm(ctx context.Context, q Question, text string) *refusal
 
 // looping reports that the session was started by a restart and has completed no turn since.
 func (h *Handoff) looping(ctx context.Context, p *participant) (bool, error) {
-	if p.who.Turn == nil {
-		return false, nil
-	}
 	h.mu.Lock()
 	_, woken := h.woken[p.session()]
+	s := h.sessions
 	h.mu.Unlock()
-	if woken {
+	switch {
+	case woken:
 		return true, nil
+	case p.who.Turn == nil && (s == nil || p.who.Session == ""):
+		return false, nil
+	case p.who.Turn == nil:
+		st, err := s.Status(ctx, p.who.Session)
+		return err == nil && st.Head.Ended == session.EndRestarting, err
 	}
 	receipt, err := p.who.Turn.Append(ctx)
 	// The turn before this one ended by asking for a restart.
