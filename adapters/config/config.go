@@ -8,7 +8,8 @@ import (
 	"github.com/mulligan-dev/mulligan/witness"
 )
 
-// Block is the name of the block about the healer; SessionsBlock is that about sessions, NoticeBlock that about restarts.
+// Block is the name of the block about the healer; SessionsBlock is that about sessions, NoticeBlock that about what sessions
+// are told of restarts, SelfRestartBlock that about restarts that are asked for.
 const Block = "agent_auto_restart"
 
 // DefaultProject is the project of runs that name none.
@@ -45,6 +46,11 @@ type Config struct {
 	Packs []string
 	// Notice is the block restart_notice.
 	Notice bootnotice.Config
+	// NoticeDir is the folder of the marker, the notices and the restarts of a service (restart_notice.dir), absolute; empty
+	// is the folder boot in the state folder.
+	NoticeDir string
+	// SelfRestart is the block self_restart.
+	SelfRestart SelfRestart
 	// Sessions is the block about sessions.
 	Sessions Sessions
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/notify/bootnotice"
+	"github.com/mulligan-dev/mulligan/probe/canary"
 	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/restart/resume"
 	"github.com/mulligan-dev/mulligan/witness"
@@ -143,7 +144,12 @@ agent_auto_restart:
   notifiers:
     - log
     - {kind: inbox, dir: inbox}
-restart_notice: {enabled: false, target: s1, mode: inject, grace_seconds: 0, wait_seconds: 3, ignored_prefixes: [], text: Back.}
+restart_notice: {enabled: false, target: s1, mode: inject, grace_seconds: 0, wait_seconds: 3, ignored_prefixes: [], text: Back., dir: work/boot}
+self_restart:
+  unit: acme.service
+  manager: user
+  canary:
+    {always: true, command: [bin/acme, "a b"], preflight: [bin/acme, check], path: /alive, port: 8080, port_variable: ACME_PORT, live: [work/data], state: {A: "", B: b/c, C: /srv/c}}
 sessions: {dsn: link/s.log, driver: log, auto_resume: false, auto_resume_window: 90s, attempts: 2, per_boot: 7}
 `
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
@@ -166,6 +172,10 @@ sessions: {dsn: link/s.log, driver: log, auto_resume: false, auto_resume_window:
 		Packs:     []string{in("sig.yaml"), "/etc/acme/more.yaml"},
 		Notice: bootnotice.Config{Disabled: true, Target: "s1", Mode: bootnotice.Inject, Grace: -1, Wait: 3 * time.Second,
 			Ignore: []string{}, Text: "Back."},
+		NoticeDir: in("work/boot"),
+		SelfRestart: SelfRestart{Unit: "acme.service", Manager: "user", Canary: Canary{Always: true, Command: []string{"bin/acme", "a b"},
+			Preflight: []string{"bin/acme", "check"}, Path: "/alive", Port: 8080, PortVar: "ACME_PORT", Live: []string{in("work/data")},
+			State: []StateVar{{"A", ""}, {"B", "b/c"}, {"C", "/srv/c"}}}},
 		Sessions: Sessions{Driver: DriverLog, DSN: in("real/s.log"), Window: 90 * time.Second, Attempts: 2, PerBoot: 7},
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -196,7 +206,7 @@ func TestDocumentedExample(t *testing.T) {
 	if len(p.problems) > 0 {
 		t.Fatal(p.err())
 	}
-	for _, key := range slices.Concat(blockKeys(), noticeKeys(), sessionKeys(), []string{"name", "kind", "dirs", "modules", "bindings", "package", "runtime", "third_party"}) {
+	for _, key := range slices.Concat(blockKeys(), noticeKeys(), selfRestartKeys(), canaryKeys(), sessionKeys(), []string{"name", "kind", "dirs", "modules", "bindings", "package", "runtime", "third_party"}) {
 		if !strings.Contains(text.String(), key+":") {
 			t.Errorf("the example has no %s", key)
 		}
@@ -205,6 +215,10 @@ func TestDocumentedExample(t *testing.T) {
 	want := Default()
 	want.Roots, want.Workspaces, want.ProbeCommand = roots, nil, []string{"perl", "-c"}
 	want.Sessions.DSN = c.Sessions.DSN
+	// What has no default of its own here is shown by an example.
+	want.SelfRestart = SelfRestart{Unit: "acme.service", Manager: "system", Canary: Canary{Command: []string{"/srv/acme/bin/acme", "serve"},
+		Preflight: []string{"/srv/acme/bin/acme", "check"}, Path: canary.DefaultPath, PortVar: canary.DefaultPortVar,
+		Live: []string{"/srv/acme/data"}, State: []StateVar{{Var: "ACME_DATA"}}}}
 	if d := cmp.Diff(want, c); d != "" || len(roots) != 2 || roots[1].Kind != KindPackage {
 		t.Errorf("the example does not show the defaults (-want +got):\n%s", d)
 	}

@@ -1,5 +1,5 @@
-// Package config reads the YAML blocks that configure Mulligan, agent_auto_restart, restart_notice and sessions, in a file of
-// their own or inside a host's. It is the adapter between a file that people edit and the plain values that the library
+// Package config reads the YAML blocks that configure Mulligan, agent_auto_restart, restart_notice, self_restart and sessions,
+// in a file of their own or inside a host's. It is the adapter between a file that people edit and the plain values that the library
 // takes: [restart.Settings], a list of [witness.Root], a [bootnotice.Config] and the limits of auto-resume.
 //
 // Call [Load], which finds the file (an explicit one, $MULLIGAN_CONFIG, ./mulligan.yaml, else the defaults), or [Parse]
@@ -47,6 +47,19 @@
 //	  wait_seconds: 15                # for sessions that resume lazily; 0: not at all
 //	  ignored_prefixes: [head-]       # sessions that an unplanned stop tells nothing
 //	  # text: Welcome back.           # in the place of the default text, word for word
+//	  # dir: /srv/acme/boot           # the folder of the service's notices and restarts; absent: boot in the state folder
+//	self_restart:                     # for mulligan self-restart; the block may be absent
+//	  unit: acme.service              # absent: the unit that the command runs in
+//	  manager: system                 # or user; absent: that of the command's own unit
+//	  canary:                         # how new code is tried beside the living service
+//	    always: false                 # true: before every restart, not only with --canary
+//	    command: [/srv/acme/bin/acme, serve]  # absent: the unit's ExecStart
+//	    preflight: [/srv/acme/bin/acme, check] # has to succeed first; absent: none
+//	    path: /healthz                # answers 200 when it is alive
+//	    port: 0                       # on 127.0.0.1; 0: a free one
+//	    port_variable: PORT           # tells it the port; {port} in command and preflight does, too
+//	    live: [/srv/acme/data]        # what it must not reach
+//	    state: {ACME_DATA: ""}        # folders of its own, by variable; MULLIGAN_HOME always is one
 //	sessions:
 //	  driver: sqlite                  # sqlite, log or postgres
 //	  dsn: /srv/acme/sessions.db      # a file, or postgres://user@host/database; absent: in the state folder

@@ -6,6 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/mulligan-dev/mulligan/ledger/session"
 	"github.com/mulligan-dev/mulligan/notify/bootnotice"
 )
 
@@ -22,11 +23,11 @@ func noticeDefaults() bootnotice.Config {
 
 // noticeKeys are the keys of the block, in the order in which they are documented.
 func noticeKeys() []string {
-	return []string{"enabled", "target", "mode", "grace_seconds", "wait_seconds", "ignored_prefixes", "text"}
+	return []string{"enabled", "target", "mode", "grace_seconds", "wait_seconds", "ignored_prefixes", "text", "dir"}
 }
 
 // notice reads the block.
-func (p *parser) notice(c *bootnotice.Config, n *yaml.Node) {
+func (p *parser) notice(c *bootnotice.Config, dir *string, n *yaml.Node) {
 	pairs, ok := p.mapping(n, NoticeBlock)
 	if !ok {
 		return
@@ -39,7 +40,7 @@ func (p *parser) notice(c *bootnotice.Config, n *yaml.Node) {
 			p.boolean(&on, kv.value, key)
 			c.Disabled = !on
 		case "target":
-			p.text(&c.Target, kv.value, key)
+			p.target(&c.Target, kv.value, key)
 		case "mode":
 			mode := string(c.Mode)
 			p.choice(&mode, kv.value, key, []string{string(bootnotice.Wake), string(bootnotice.Inject)})
@@ -52,10 +53,25 @@ func (p *parser) notice(c *bootnotice.Config, n *yaml.Node) {
 			c.Ignore = p.prefixes(kv.value, key)
 		case "text":
 			p.text(&c.Text, kv.value, key)
+		case "dir":
+			var text string
+			if p.text(&text, kv.value, key) {
+				*dir = p.resolved(text, kv.value.Line, key, p.future)
+			}
 		default:
 			p.problem(kv.line, key, "no such key, want one of %s", strings.Join(noticeKeys(), ", "))
 		}
 	}
+}
+
+// target is one of two words, or a session's id.
+func (p *parser) target(out *string, n *yaml.Node, key string) {
+	v := deref(n)
+	if v.Kind != yaml.ScalarNode || v.ShortTag() != "!!str" || session.CheckName(v.Value) != nil {
+		p.problem(n.Line, key, "%s, want %s, %s or the id of a session", describe(n), bootnotice.Primary, bootnotice.All)
+		return
+	}
+	*out = v.Value
 }
 
 // orNone reads seconds of which zero means not at all: bootnotice takes its own zero for the default.

@@ -56,7 +56,7 @@ func (p *parser) document(data []byte) Config {
 		p.problem(top.Line, "", "%s, want blocks by name, %s among them", describe(top), Block)
 		return c
 	}
-	var block, sessions, notice *yaml.Node
+	var block, sessions, notice, self *yaml.Node
 	var others []pair
 	for _, kv := range p.pairs(top, "") {
 		switch kv.key {
@@ -64,14 +64,17 @@ func (p *parser) document(data []byte) Config {
 			block = kv.value
 		case NoticeBlock:
 			notice = kv.value
-			p.notice(&c.Notice, notice)
+			p.notice(&c.Notice, &c.NoticeDir, notice)
+		case SelfRestartBlock:
+			self = kv.value
+			p.selfRestart(&c.SelfRestart, self)
 		case SessionsBlock:
 			sessions = kv.value
 		default:
 			others = append(others, kv)
 		}
 	}
-	if block == nil && sessions == nil && notice == nil {
+	if block == nil && sessions == nil && notice == nil && self == nil {
 		p.problem(0, "", "there is no block %s: write \"%s: {}\" for the defaults, or name another file", Block, Block)
 	}
 	var present, presentSessions map[string]bool

@@ -65,7 +65,7 @@ func (p *parser) pairs(n *yaml.Node, key string) []pair {
 			continue
 		}
 		if line, dup := first[k.Value]; dup {
-			if key != "" || k.Value == Block || k.Value == NoticeBlock || k.Value == SessionsBlock {
+			if key != "" || k.Value == Block || k.Value == NoticeBlock || k.Value == SelfRestartBlock || k.Value == SessionsBlock {
 				p.problem(k.Line, join(key, k.Value), "it is there twice, first on line %d", line)
 			}
 			continue
