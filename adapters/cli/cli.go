@@ -33,7 +33,7 @@ func New(env Env) *cobra.Command {
 	root.PersistentFlags().StringVar(&s.config, "config", "", "config `FILE` (default $MULLIGAN_CONFIG, else ./mulligan.yaml, else the defaults)")
 	root.PersistentFlags().BoolVarP(&s.verbose, "verbose", "v", false, "log what goes on to standard error")
 	for _, c := range []*cobra.Command{
-		newList(s), newShow(s), newScan(s), newRun(s), newResume(s), newRetry(s), newDismiss(s), newStop(s), newExec(s), newPhase(s), newSwap(s), newPrune(s), newClassify(s), newDoctor(s), newSessions(s), newService(s),
+		newList(s), newShow(s), newScan(s), newRun(s), newResume(s), newRetry(s), newDismiss(s), newStop(s), newExec(s), newPhase(s), newSwap(s), newPrune(s), newClassify(s), newDoctor(s), newSessions(s), newNotices(s), newSelfRestart(s), newService(s),
 	} {
 		root.AddCommand(c)
 	}

@@ -35,6 +35,8 @@ func TestMain(m *testing.M) {
 			os.Exit(cli.ExitCode(root.Execute()))
 		},
 		"agent":     agent,
+		"keeper":    keeper,
+		"selfhost":  selfHost,
 		"agenthost": agentHost,
 	})
 }
