@@ -44,7 +44,7 @@ func newSelfRestart(s *shared) *cobra.Command {
 			"confirms. At a terminal it asks; elsewhere --yes confirms.\n\n" +
 			"--session names the session that wants it: it is not waited for, and is told after the restart.\n" +
 			"--canary boots the unit's command beside it first, or the one in the config.\n\n" +
-			"Who is in the middle of a turn says the sessions' store: --store, else $MULLIGAN_SESSIONS, else the config block\n" +
+			"The sessions' store tells who is in the middle of a turn: --store, else $MULLIGAN_SESSIONS, else the config block\n" +
 			"sessions, else sessions.db in the state folder, if there is one. Notices and the count of restarts are in --dir,\n" +
 			"else $MULLIGAN_NOTICES, else dir in the config block restart_notice, else the folder boot in the state folder.\n\n" +
 			"Exit codes: 0 the restart comes; 1 it was refused, or failed; 2 wrong arguments or config.",
@@ -53,7 +53,7 @@ func newSelfRestart(s *shared) *cobra.Command {
 	c.RunE = s.run(func(c *cobra.Command, _ []string) error { return r.run(c.Context()) })
 	f := c.Flags()
 	f.StringVar(&r.unit, "unit", "", "the unit's `NAME` (default: the one that this is called in)")
-	f.StringVar(&r.manager, "manager", "", "whose unit it is, `system` or user (default: as this is called)")
+	f.StringVar(&r.manager, "manager", "", "whose unit it is, a `MANAGER`: system or user (default: as this is called)")
 	f.StringVar(&r.request.Reason, "reason", "", "why, a sentence of `TEXT` that the session reads again")
 	f.StringVar(&r.request.Cause, "cause", "", "a `WORD` for records, such as deploy")
 	f.BoolVar(&r.request.Canary, "canary", false, "try the new code first; a failure stops the restart")

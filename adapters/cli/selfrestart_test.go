@@ -144,11 +144,11 @@ type unitUnderTest struct {
 	runs      int
 }
 
-func startHost(t *testing.T, user bool, name string) *unitUnderTest {
+func startHost(t *testing.T, user bool, name string, settings ...string) *unitUnderTest {
 	t.Helper()
 	u := &unitUnderTest{t: t, name: name + ".service", dir: t.TempDir(), user: user}
 	bin := filepath.SplitList(os.Getenv("PATH"))[0]
-	text := "[Service]\nEnvironment=OUT=" + u.dir + " MULLIGAN_HOME=" + u.home() + " PATH=" + os.Getenv("PATH") + "\nExecStart=" + filepath.Join(bin, "selfhost") + "\n"
+	text := "[Service]\n" + strings.Join(settings, "\n") + "\nEnvironment=OUT=" + u.dir + " MULLIGAN_HOME=" + u.home() + " PATH=" + os.Getenv("PATH") + "\nExecStart=" + filepath.Join(bin, "selfhost") + "\n"
 	units := "/run/systemd/system"
 	if user {
 		units = filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "systemd/user")
@@ -252,6 +252,7 @@ func TestSelfRestartUnderSystemManager(t *testing.T) {
 		t.Run("Sessions", func(t *testing.T) { restartsWithSessions(t, false) })
 		t.Run("Canary", func(t *testing.T) { canaryFirst(t, false) })
 		t.Run("Person", func(t *testing.T) { asksAPerson(t, false) })
+		t.Run("Killed", func(t *testing.T) { diesWithTheUnit(t, false) })
 	}
 }
 
@@ -261,6 +262,7 @@ func TestSelfRestartUnderUserManager(t *testing.T) {
 		t.Run("Sessions", func(t *testing.T) { restartsWithSessions(t, true) })
 		t.Run("Canary", func(t *testing.T) { canaryFirst(t, true) })
 		t.Run("Person", func(t *testing.T) { asksAPerson(t, true) })
+		t.Run("Killed", func(t *testing.T) { diesWithTheUnit(t, true) })
 	}
 }
 
@@ -389,5 +391,38 @@ func asksAPerson(t *testing.T, user bool) {
 	// Authority is checked before the canary.
 	if res := u.refused("the manager knows no such unit", "--canary", "--unit", "none"); res.Canary != "" {
 		t.Errorf("%+v", res)
+	}
+}
+
+// diesWithTheUnit: the stop kills the command before it can say anything, and the restart comes all the same.
+func diesWithTheUnit(t *testing.T, user bool) {
+	u := startHost(t, user, "killed", "KillSignal=SIGKILL")
+	defer u.systemctl("stop", u.name)
+	u.do("begin", "s1")
+	// A turn of a process in another unit is not cut off, and holds nothing up.
+	elsewhere := exec.CommandContext(t.Context(), "agent", "sqlite:"+filepath.Join(u.home(), "sessions.db"), "elsewhere", "open")
+	elsewhere.Dir, elsewhere.Env = t.TempDir(), append(os.Environ(), "MULLIGAN_HOME="+u.home())
+	if err := elsewhere.Start(); err != nil {
+		t.Fatal(err)
+	}
+	u.until("the other turn", func() bool { _, err := os.Stat(filepath.Join(elsewhere.Dir, "open")); return err == nil })
+	u.start("--session", "s1", "--reason", "a new build")
+	u.lives(2)
+	if out, err := mulligan(t, []string{"MULLIGAN_HOME=" + u.home()}, "sessions", "abort", "elsewhere"); err != nil || elsewhere.Wait() != nil {
+		t.Errorf("the other turn: %v, %s", err, out)
+	}
+	u.until("the session to be told", func() bool { return len(u.lines("told")) == 1 })
+	if told := u.lines("told")[0]; !strings.Contains(told, "you asked for it (a new build)") {
+		t.Errorf("told %q", told)
+	}
+	// Nobody restarts a scope: there the unit has to be named.
+	args := []string{"--scope", "--quiet", "mulligan", "self-restart"}
+	if user {
+		args = append([]string{"--user"}, args...)
+	}
+	cmd := exec.CommandContext(t.Context(), "systemd-run", args...)
+	cmd.Env = append(os.Environ(), "MULLIGAN_HOME="+u.home())
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "restartUnit not configured: this is called in run-") || !strings.Contains(string(out), "--unit NAME names it") {
+		t.Errorf("in a scope: %v, %s", err, out)
 	}
 }
