@@ -187,10 +187,11 @@ func (u *unitUnderTest) until(what string, is func() bool) {
 
 func (u *unitUnderTest) lines(name string) []string {
 	b, err := os.ReadFile(filepath.Join(u.dir, name))
-	if err != nil {
+	text := strings.TrimSpace(string(b))
+	if err != nil || text == "" { // it was made this very moment
 		return nil
 	}
-	return strings.Split(strings.TrimSpace(string(b)), "\n")
+	return strings.Split(text, "\n")
 }
 
 // lives waits for the host to have lived so often, and to be up.
