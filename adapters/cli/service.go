@@ -251,7 +251,7 @@ func (v *serviceCommand) show(u systemd.UnitFile) error {
 	if err != nil {
 		return fmt.Errorf("look at %s: %w", u.Path(), err)
 	}
-	if v.json {
+	if v.json && v.dry {
 		return nil // it is in the document
 	}
 	text := u.Path() + ":\n\n" + u.Text + "\n"
@@ -261,6 +261,10 @@ func (v *serviceCommand) show(u systemd.UnitFile) error {
 		text += "It is there already, word for word.\n"
 	default:
 		text += "It takes the place of another text that is there.\n"
+	}
+	if v.json { // the document comes when all is done, and this has to be seen before
+		fmt.Fprint(v.env.Stderr, text)
+		return nil
 	}
 	return printText(v.env.Stdout, text)
 }
@@ -349,6 +353,22 @@ func (v *serviceCommand) status(ctx context.Context) error {
 	return err
 }
 
+// ends are what the exit codes of the loop mean for whoever looks at its service.
+var ends = map[int]string{
+	CodeUsage:    "the config has a mistake in it, so it is not started again",
+	CodeDisabled: "the healer was switched off or paused, or something survived its stop: it ended as it was told to",
+	4:            "the stop took too long, so it is not started again",
+}
+
+// lastEnd is how the last run ended.
+func (s statusView) lastEnd() string {
+	text := fmt.Sprintf("%s (%d)", s.Result, s.Exit)
+	if why := ends[s.Exit]; why != "" && s.State.Result.Code == 1 { // it exited; what was killed has a signal there
+		text = fmt.Sprintf("exit code %d: %s", s.Exit, why)
+	}
+	return text
+}
+
 func (v *serviceCommand) statusText(s statusView) string {
 	if s.Load == "not-found" {
 		return fmt.Sprintf("%s is not installed. To install it: %s service install%s\n", s.Unit, v.program(), v.again())
@@ -357,11 +377,14 @@ func (v *serviceCommand) statusText(s statusView) string {
 	if s.PID != 0 {
 		rows = append(rows, []string{"process", strconv.Itoa(s.PID)})
 	}
-	if s.Result != "" && s.Result != "success" {
-		rows = append(rows, []string{"last end", fmt.Sprintf("%s (%d)", s.Result, s.Exit)})
+	if s.PID == 0 && (s.Result != "" && s.Result != "success" || s.State.Result.Code == 1 && s.Exit != 0) {
+		rows = append(rows, []string{"last end", s.lastEnd()})
 	}
 	if s.Restarts > 0 {
 		rows = append(rows, []string{"restarts", strconv.Itoa(s.Restarts)})
+	}
+	if s.Linger != nil {
+		rows = append(rows, []string{"runs when logged out", map[bool]string{true: "yes", false: "no"}[*s.Linger]})
 	}
 	text := table(rows)
 	if s.Active == "failed" {

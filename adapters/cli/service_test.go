@@ -193,6 +193,31 @@ func serviceRuns(t *testing.T, flags ...string) {
 	if err == nil || !strings.Contains(out, "inactive (dead)") || strings.Contains(out, "last end") {
 		t.Errorf("after an orderly stop: %v, %s", err, out)
 	}
+	if user := len(flags) == 0; strings.Contains(out, "runs when logged out  no") != user {
+		t.Errorf("linger of a user's service alone: %s", out)
+	}
+	// Exit codes that systemd must not answer with a restart, and what is said of them.
+	for says, block := range map[string]string{"inactive (dead)": "{enabled: false}", "failed (failed)": "{enabled: perhaps}"} {
+		if len(flags) > 0 && says == "inactive (dead)" {
+			continue // the system manager of the test forgets a unit that has ended well: nothing there wants it
+		}
+		if err := os.WriteFile(conf, []byte("agent_auto_restart: "+block+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		why := map[string]string{"inactive (dead)": "exit code 3: the healer was switched off", "failed (failed)": "exit code 2: the config has a mistake"}[says]
+		systemctl("start", "mulligan.service")
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			if out, err = run("status"); err != nil && strings.Contains(out, says) && strings.Contains(out, why) && !strings.Contains(out, "restarts") {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %v, %s", block, err, out)
+			}
+		}
+	}
+	if out, err = run("install", "--yes", "-j"); err == nil || !strings.Contains(out, "enabled") {
+		t.Errorf("a config with a mistake is installed: %v, %s", err, out)
+	}
 }
 
 // acme makes a checkout of a program that imports late, and the config of a healer that need not wait.

@@ -2,10 +2,11 @@
 // of their launcher, restarts the unit that a program runs in, and reads from the manager why something ended.
 //
 // Which call first: [Self] says in which unit this process runs; [Connect] reaches a manager; [NewLauncher] is a
-// restart.Launcher over the connection, and [Conn.Restart] asks for a restart and sees the job accepted. [Supervised] tells
-// whether systemd restarts a unit by itself: two restarters never share a run. [Conn.Confiner] boots a canary
-// out of reach of the living service's files. [Ready], [Stopping] and [Watchdog] are what a
-// service tells its manager. [WatchOOM] asks the kernel why a program was killed, and [Conn.Result] the manager.
+// restart.Launcher over the connection, and [Conn.Restart] asks for a restart and sees the job accepted. [Conn.Supervised]
+// tells whether systemd restarts a unit by itself: two restarters never share a run. [Conn.Recipe] says how a service is
+// started, and [Conn.Confiner] boots a canary out of reach of the living service's files. [Ready], [Stopping] and
+// [Watchdog] are what a service tells its manager. [WatchOOM] asks the kernel why a program was killed, and [Conn.Result]
+// the manager.
 //
 // What it refuses: to start anything as a plain child when no manager can be reached ([*BusError] names every bus that was
 // tried); to take a container's or another host's unit for its own ([ErrNoUnit]); to restart a unit without the right to

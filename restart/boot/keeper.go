@@ -46,7 +46,8 @@ type Deliverer interface {
 // Config is what a keeper is made of.
 type Config struct {
 	// Dir is the folder of the marker and the outbox, made when it is absent. Required, absolute; one folder for each
-	// service.
+	// service. The command line looks for it at boot in the state folder, unless its config block restart_notice names
+	// another (dir).
 	Dir string
 	// Instance is this process, as ledger.Instances.Self names it. Required, with its id. A host that reloads itself in
 	// place keeps it, and by that the reload is told from a restart.

@@ -59,6 +59,37 @@ func ExampleNew() {
 	// <nil> <nil>
 }
 
+// A process beside the host, such as a command line, sees in the store who would be cut off.
+func ExampleMidTurn() {
+	store := memory.NewSessions(memory.SessionsConfig{})
+	home := memory.New(memory.Config{})
+	host, err := sessions.New(sessions.Config{Store: store, Instances: home.Instances()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	s1, err := host.Open(ctx, "s1")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := s1.Begin(ctx, sessions.Start{}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	beside, err := sessions.New(sessions.Config{Store: store, Instances: memory.As(home, home.Spawn())})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(handoff.MidTurn(ctx, beside, nil))
+	fmt.Println(beside.Close(), host.Close())
+	// Output:
+	// [s1] <nil>
+	// <nil> <nil>
+}
+
 // What a host's tool registry shows to its agents.
 func ExampleHandoff_Tool() {
 	h, err := handoff.New(handoff.Config{History: none{}, Restarter: handoff.ExecSelf{Path: "/nowhere/acme"}})

@@ -67,7 +67,8 @@ type File struct {
 	turn chan struct{} // one at a time in this process
 }
 
-// OpenHistory opens the history in a folder of the state folder, made when it is absent.
+// OpenHistory opens the history in a folder of the state folder, made when it is absent. It may be the folder of a
+// boot.Keeper, where `mulligan self-restart` counts its restarts too: only then do both keep to one budget.
 func OpenHistory(dir string) (*File, error) {
 	if err := inside.Refuse(dir); err != nil {
 		return nil, fmt.Errorf("open the history of restarts: %w", err)
