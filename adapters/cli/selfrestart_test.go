@@ -148,7 +148,7 @@ func startHost(t *testing.T, user bool, name string, settings ...string) *unitUn
 	t.Helper()
 	u := &unitUnderTest{t: t, name: name + ".service", dir: t.TempDir(), user: user}
 	bin := filepath.SplitList(os.Getenv("PATH"))[0]
-	text := "[Service]\n" + strings.Join(settings, "\n") + "\nEnvironment=OUT=" + u.dir + " MULLIGAN_HOME=" + u.home() + " PATH=" + os.Getenv("PATH") + "\nExecStart=" + filepath.Join(bin, "selfhost") + "\n"
+	text := "[Service]\nEnvironment=OUT=" + u.dir + " MULLIGAN_HOME=" + u.home() + " PATH=" + os.Getenv("PATH") + "\nExecStart=" + filepath.Join(bin, "selfhost") + "\n" + strings.Join(settings, "\n") + "\n"
 	units := "/run/systemd/system"
 	if user {
 		units = filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "systemd/user")
@@ -254,6 +254,7 @@ func TestSelfRestartUnderSystemManager(t *testing.T) {
 		t.Run("Canary", func(t *testing.T) { canaryFirst(t, false) })
 		t.Run("Person", func(t *testing.T) { asksAPerson(t, false) })
 		t.Run("Killed", func(t *testing.T) { diesWithTheUnit(t, false) })
+		t.Run("Programs", hidesTheBus)
 	}
 }
 
@@ -361,6 +362,25 @@ func canaryFirst(t *testing.T, user bool) {
 	if res := u.result(file); !res.OK || res.Canary != handoff.Passed {
 		t.Errorf("%+v", res)
 	}
+	// The config says how a candidate is booted, and that each restart is tried.
+	conf := func(name, text string) string {
+		file := filepath.Join(u.dir, name)
+		if err := os.WriteFile(file, []byte("self_restart: {canary: {always: true, port_variable: PORT, "+text+"}}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	if res := u.refused("preflight", "--config", conf("strict.yaml", `preflight: ["false"]`)); res.Canary != handoff.Failed {
+		t.Errorf("%+v", res)
+	}
+	if res := u.refused("nothing is restarted", "--config", conf("other.yaml", `command: ["false"]`)); res.Canary != handoff.Failed {
+		t.Errorf("%+v", res)
+	}
+	file = u.start("--config", conf("good.yaml", `command: [selfhost, "{port}"], preflight: ["true"], state: {ACME: ""}, live: [`+u.home()+`]`))
+	u.lives(3)
+	if res := u.result(file); !res.OK || res.Canary != handoff.Passed {
+		t.Errorf("%+v", res)
+	}
 }
 
 // asksAPerson: force is asked for at a terminal, and --yes is the answer elsewhere.
@@ -426,4 +446,40 @@ func diesWithTheUnit(t *testing.T, user bool) {
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "restartUnit not configured: this is called in run-") || !strings.Contains(string(out), "--unit NAME names it") {
 		t.Errorf("in a scope: %v, %s", err, out)
 	}
+}
+
+// hidesTheBus: without a way to the bus the programs of systemd do. They cannot tell how the unit is started, so the canary
+// is skipped, and that is said.
+func hidesTheBus(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"systemctl", "systemd-run"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := "#!/bin/sh\nnsenter --mount=/proc/1/ns/mnt -- " + path + " \"$@\" || exit\n" +
+			"case \" $* \" in *' restart '*) test ! -e $OUT/lose || exec sleep 60;; esac\n"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u := startHost(t, false, "hidden", "InaccessiblePaths=/run/dbus/system_bus_socket /run/systemd/private", "Environment=PATH="+dir+":"+os.Getenv("PATH"))
+	defer u.systemctl("stop", u.name)
+	file := u.start("--canary")
+	u.lives(2)
+	if res := u.result(file); !res.OK || res.Canary != handoff.Skipped || !strings.Contains(res.CanaryDetail, "needs a connection to the bus") {
+		t.Errorf("%+v", res)
+	}
+	// The answer is lost, since the stop ends who would bring it: being told to stop is the answer then.
+	if err := os.WriteFile(filepath.Join(u.dir, "lose"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u.do("begin", "s1") // it was told of the first one, and completes a turn before it asks itself
+	u.do("end", "s1")
+	file = u.start("--session", "s1", "--reason", "a new build")
+	u.lives(3)
+	if res := u.result(file); !res.OK || !res.Restarting {
+		t.Errorf("%+v", res)
+	}
+	u.until("the session to be told", func() bool { return strings.Contains(strings.Join(u.lines("told"), "\n"), "a new build") })
 }
