@@ -28,7 +28,6 @@ import (
 
 	"github.com/mulligan-dev/mulligan/internal/host"
 	"github.com/mulligan-dev/mulligan/internal/require"
-	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/notify/bootnotice"
 )
 
@@ -207,7 +206,7 @@ func TestSerial(t *testing.T) {
 		must(t, err)
 		must(t, save(d, markerName, m))
 		must(t, d.Close())
-		self := ledger.Instance(m.Instance)
+		self := m.Instance
 		self.ID = id
 		next, _ := boot(t, dir, "a", func(c *Config) { c.Instance, c.Notice = self, noWait })
 		return next.Boot().Kind
