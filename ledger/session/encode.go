@@ -39,8 +39,8 @@ func encode(e Event) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// appendEvent writes an event whose payload is compact and whose names need no escapes, as nearly all are. It is a
-// tenth of the work, and a store does it while others wait. Not ok means that the long way has to be taken.
+// appendEvent writes an event whose payload is compact and whose names need no escapes, as nearly all are, without
+// reflection: a store does it while others wait. Not ok means that the long way has to be taken.
 func appendEvent(b []byte, e Event) (_ []byte, ok bool) {
 	if !plain(e.ID) || !plain(string(e.Kind)) || !plain(e.At.Boot) || !plain(e.Turn) {
 		return b, false
