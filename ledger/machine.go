@@ -294,7 +294,7 @@ func (r Record) bind(c Change, illegal error) (Record, error) {
 
 // intend records what a person did. It needs no ownership: a person is faster than any lease. From then on no launch
 // begins and none passes the gate. A deferred record, which nobody works on, is declined by it; a claimed one is its
-// owner's to decline. Saying the same again changes nothing.
+// owner's to decline. Saying the same again changes nothing, unless that owner put the record off in the meantime.
 func (r Record) intend(c Change) (Record, error) {
 	in := Intent{Reason: c.Reason, Run: c.Run, By: c.By, Note: c.Note, At: c.Now}
 	switch {
@@ -304,7 +304,7 @@ func (r Record) intend(c Change) (Record, error) {
 		return r, r.lacks(c, "a run")
 	case !r.Pruned.IsZero():
 		return r, nil
-	case r.Intent != nil && *r.Intent == (Intent{in.Reason, in.Run, in.By, in.Note, r.Intent.At}):
+	case r.Intent != nil && r.State != Deferred && *r.Intent == (Intent{in.Reason, in.Run, in.By, in.Note, r.Intent.At}):
 		return r, nil
 	}
 	next := r.clone()
