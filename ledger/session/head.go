@@ -202,8 +202,11 @@ func (h *Head) foldTurn(e Event) bool {
 			return false
 		}
 		h.Turn, h.Ended = nil, p.End
+		if p.End.orderly() {
+			h.Mark, h.Interrupted = nil, nil
+		}
 		if p.End.completes() {
-			h.Mark, h.Interrupted, h.Attempts = nil, nil, 0
+			h.Attempts = 0
 		}
 	case KindMark:
 		var p Mark

@@ -23,7 +23,9 @@ type TurnBegun struct {
 // End is how a turn ended.
 type End string
 
-// The ends. Done and parked complete a turn: they lift interruption, mark and quarantine. After the other two they stay.
+// The ends. Done and parked complete a turn: they lift interruption, mark and quarantine. Restarting lifts the first two, since
+// who asked for a restart was not cut off by it, and leaves the attempts, since a restart that is asked for again and again
+// is how a loop looks. After failed all stay.
 const (
 	EndDone       End = "done"
 	EndFailed     End = "failed"
@@ -32,6 +34,8 @@ const (
 )
 
 func (e End) completes() bool { return e == EndDone || e == EndParked }
+
+func (e End) orderly() bool { return e.completes() || e == EndRestarting }
 
 // TurnEnded is the payload of the event that closes a turn.
 type TurnEnded struct {

@@ -60,6 +60,10 @@ func completes(e session.Event) bool {
 	return e.Kind == session.KindTurnEnded && (end == session.EndDone || end == session.EndParked)
 }
 
+func restarts(e session.Event) bool {
+	return e.Kind == session.KindTurnEnded && into[session.TurnEnded](e).End == session.EndRestarting
+}
+
 func clears(e session.Event) bool {
 	return e.Kind == session.KindMark && into[session.Mark](e).Clear != 0
 }
@@ -186,7 +190,7 @@ func slowly(l log, owner ledger.Liveness) (s twin) {
 	s.Parks, s.Tokens = parks, append(s.Tokens, tokens...)
 
 	lifted := func(i int) bool {
-		return l.any(i+1, func(e session.Event) bool { return completes(e) || clears(e) })
+		return l.any(i+1, func(e session.Event) bool { return completes(e) || restarts(e) || clears(e) })
 	}
 	mark := -1
 	for i, e := range l {

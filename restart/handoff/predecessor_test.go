@@ -170,6 +170,7 @@ func TestPredecessorADrainAndAWaiterDoNotWaitForEachOther(t *testing.T) {
 		if r := <-drained; r.ExitCode() != drain.ExitClean || r.Cancelled != 0 || r.Took != 10*time.Second {
 			t.Errorf("the drain: %+v", r)
 		}
+		w.restarted("one") // also without the mark that the drain had put on its turn
 	})
 }
 
