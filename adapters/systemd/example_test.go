@@ -28,7 +28,7 @@ func ExampleNewRestarter() {
 		fmt.Println(err)
 		return
 	}
-	budget, err := handoff.OpenHistory("/var/lib/acme/handoff")
+	budget, err := handoff.OpenHistory("/var/lib/acme/boot") // the keeper's folder, where the command line looks too
 	if err != nil {
 		fmt.Println(err)
 		return
