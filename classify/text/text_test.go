@@ -142,3 +142,23 @@ func ExampleRead() {
 	fmt.Printf("%q from %s\n", log.Lines, log.Source(0))
 	// Output: ["boom" "  at start"] from web-1
 }
+
+// TestFrom: the end of a log has the lines, sources and marks of the whole, and what is marked in it is marked in the whole.
+func TestFrom(t *testing.T) {
+	t.Parallel()
+	log := text.Read([]byte("a-1  | one\nb-1  | two\na-1  | three\nb-1  | four\n"), 1<<10)
+	if got := log.From(0); got != log {
+		t.Error("all of a log is another log")
+	}
+	end := log.From(2)
+	if len(end.Lines) != 2 || end.Lines[0] != log.Lines[2] || end.Source(0) != log.Source(2) || end.Source(0) == "" || !end.Cut || end.Dress() != log.Dress() {
+		t.Errorf("from line 2 of %q: %q of %q, cut: %t", log.Lines, end.Lines, end.Source(0), end.Cut)
+	}
+	end.Ignore(1, 2)
+	if !log.Ignored(3) || log.Ignored(1) {
+		t.Error("a mark is on another line")
+	}
+	if n := len(log.From(9).Lines); n != 0 {
+		t.Errorf("%d lines behind the last", n)
+	}
+}
