@@ -19,10 +19,10 @@ const block = 8 * stride
 // filter finds the words of many runtimes in one pass that looks at one place in three. Each word is known by three of its
 // grains, one for each way it can lie between the places. It is filled once and then only read.
 type filter struct {
-	// maybe tells, by a hash of what stands at a place, what kinds of grains may be there, so that most places are passed over
-	// after one look. factor makes the hash: of several the one that has the least in common with usual text. It is a table of
-	// bytes and not of bits because a place then costs half the instructions.
-	maybe  [1 << maybeBits]kinds
+	// maybe has a bit for a hash of every grain, so that most places are passed over after one look. factor makes the hash: of
+	// several the one that has the least in common with usual text. A table of bytes would take fewer instructions, but a death
+	// is judged now and then, when no table is in a cache, and then its size is what counts.
+	maybe  [1 << (maybeBits - 6)]uint64
 	factor uint32
 	// sure has a bit for every grain, by a hash of all its bytes that count. What passes both is nearly always a grain.
 	sure [1 << (sureBits - 6)]uint64
@@ -35,7 +35,7 @@ type filter struct {
 }
 
 const (
-	maybeBits = 18
+	maybeBits = 19
 	sureBits  = 16
 )
 
@@ -66,26 +66,11 @@ const (
 	lastIsAny  grainKey = 2 << 32
 )
 
-// kinds are the kinds of grains that may be at a place, a bit each.
-type kinds uint8
-
-const (
-	wholeGrain kinds = 1 << iota // all four bytes count
-	lacksFirst                   // the first one is anything
-	lacksLast                    // the last one is
-)
-
 // The masks that take off a byte which is anything.
 const (
 	noFirst = 0xffffff00
 	noLast  = 0x00ffffff
 )
-
-// mark is what a grain looks like to the first look: a number of which the outer bytes have lost their upper half.
-type mark struct {
-	seen uint32
-	kind kinds
-}
 
 // wordOf is a word, and who looks for it.
 type wordOf struct {
@@ -111,7 +96,7 @@ const usual = `2026-11-30T12:53:48.752Z INFO worker.step id=48 took=12ms queue=0
 // is the usage of usual text; tries is how many factors are tried, many where long texts are searched.
 func newFilter(words []wordOf, seen *usage, tries int) *filter {
 	f := &filter{slots: make([]uint32, 1<<bits.Len(uint(2*stride*len(words)))), grains: make([]grainOf, 0, stride*len(words)), words: make([]wordOf, 0, len(words))}
-	marks := make([]mark, 0, 16*len(words))
+	marks := make([]uint32, 0, 16*len(words))
 	for _, w := range words {
 		if len(w.text) < grain {
 			continue
@@ -132,15 +117,15 @@ func newFilter(words []wordOf, seen *usage, tries int) *filter {
 
 // learn adds the grain that begins at byte at of a word, whose text in lower case is low, and adds all that the grain may look
 // like to marks.
-func (f *filter) learn(word int, low []byte, at int, marks []mark) []mark {
+func (f *filter) learn(word int, low []byte, at int, marks []uint32) []uint32 {
 	from, to := max(at, 0), min(at+grain, len(low))
 	// The byte that is anything is left 0: the first one at the lower end of the number, the last one at the upper.
-	kind, open, step, looks := wholeGrain, grainKey(0), uint32(0), uint32(1)
+	open, step, looks := grainKey(0), uint32(0), uint32(1)
 	switch {
 	case at < 0:
-		kind, open, step, looks = lacksFirst, firstIsAny, 1, anyByte
+		open, step, looks = firstIsAny, 1, anyByte
 	case to < at+grain:
-		kind, open, step, looks = lacksLast, lastIsAny, 1<<24, anyByte
+		open, step, looks = lastIsAny, 1<<24, anyByte
 	}
 	var v, c [grain]byte
 	copy(v[from-at:], f.words[word].text[from:to])
@@ -161,7 +146,7 @@ func (f *filter) learn(word int, low []byte, at int, marks []mark) []mark {
 		h := sureHash(g ^ capitals)
 		f.sure[h>>6] |= 1 << (h & 63)
 		for c := range looks {
-			marks = append(marks, mark{((g ^ capitals) + c*step) & outer, kind})
+			marks = append(marks, ((g^capitals)+c*step)&outer)
 		}
 		if capitals == 0 {
 			return marks
@@ -187,16 +172,17 @@ func (f *filter) enter(g grainOf) (folded bool) {
 }
 
 // settle chooses the factor and fills the table of the first look.
-func (f *filter) settle(marks []mark, tries int) {
+func (f *filter) settle(marks []uint32, tries int) {
 	fewest, best := -1, uint32(0)
 	for n := range uint32(tries) {
 		f.factor = 2654435761 + n*2*0x9e3779b
 		for _, m := range marks {
-			f.maybe[f.hash(m.seen)] = m.kind
+			h := f.hash(m)
+			f.maybe[h>>6] |= 1 << (h & 63)
 		}
 		hits := 0
 		for i := 0; i+grain <= len(usualBytes); i++ {
-			if f.maybe[f.hash(grainAt(usualBytes, i)&outer)] != 0 {
+			if f.has(f.hash(grainAt(usualBytes, i) & outer)) {
 				hits++
 			}
 		}
@@ -204,12 +190,13 @@ func (f *filter) settle(marks []mark, tries int) {
 			best, fewest = f.factor, hits
 		}
 		for _, m := range marks { // quicker than to clear all of a table that is nearly empty
-			f.maybe[f.hash(m.seen)] = 0
+			f.maybe[f.hash(m)>>6] = 0
 		}
 	}
 	f.factor = best
 	for _, m := range marks {
-		f.maybe[f.hash(m.seen)] |= m.kind
+		h := f.hash(m)
+		f.maybe[h>>6] |= 1 << (h & 63)
 	}
 }
 
@@ -217,6 +204,9 @@ var usualBytes = []byte(usual)
 
 // hash is the place in maybe of a grain whose outer bytes have lost their upper half.
 func (f *filter) hash(g uint32) uint32 { return g * f.factor >> (32 - maybeBits) }
+
+// has reports the bit of a hash in maybe.
+func (f *filter) has(h uint32) bool { return f.maybe[h>>6]&(1<<(h&63)) != 0 }
 
 // sureHash is the place of the bit of a grain, in which a byte that is anything is 0.
 func sureHash(g uint32) uint32 { return g * 2246822519 >> (32 - sureBits) }
@@ -308,10 +298,7 @@ func (s *search) run() {
 	i := s.skip(b, stride-1)
 	for ; i+block+grain <= len(b); i = s.skip(b, i+block) {
 		for at := i; at < i+block; at += stride {
-			g := grainAt(b, at)
-			if may := s.maybe[s.hash(g&outer)]; may != 0 {
-				s.compare(at, g, may)
-			}
+			s.look(at, grainAt(b, at))
 		}
 	}
 	for ; i < len(b); i += stride {
@@ -328,9 +315,9 @@ func (f *filter) skip(b []byte, i int) int {
 		// Eight places at once: none depends on another, so the processor takes them together. Two of them share eight bytes.
 		v := b[i : i+block+2]
 		p, q := binary.LittleEndian.Uint64(v[0:])&outerOfTwo, binary.LittleEndian.Uint64(v[2*stride:])&outerOfTwo
-		m := f.maybe[uint32(p)*k>>down] | f.maybe[uint32(p>>24)*k>>down] | f.maybe[uint32(q)*k>>down] | f.maybe[uint32(q>>24)*k>>down]
-		p, q = binary.LittleEndian.Uint64(v[4*stride:])&outerOfTwo, binary.LittleEndian.Uint64(v[6*stride:])&outerOfTwo
-		if m|f.maybe[uint32(p)*k>>down]|f.maybe[uint32(p>>24)*k>>down]|f.maybe[uint32(q)*k>>down]|f.maybe[uint32(q>>24)*k>>down] != 0 {
+		r, t := binary.LittleEndian.Uint64(v[4*stride:])&outerOfTwo, binary.LittleEndian.Uint64(v[6*stride:])&outerOfTwo
+		if f.has(uint32(p)*k>>down) || f.has(uint32(p>>24)*k>>down) || f.has(uint32(q)*k>>down) || f.has(uint32(q>>24)*k>>down) ||
+			f.has(uint32(r)*k>>down) || f.has(uint32(r>>24)*k>>down) || f.has(uint32(t)*k>>down) || f.has(uint32(t>>24)*k>>down) {
 			break
 		}
 	}
@@ -345,20 +332,22 @@ func (s *search) edge(i int) {
 			v[k] = s.text[i+k]
 		}
 	}
-	g := grainAt(v[:], 0)
-	s.compare(i, g, s.maybe[s.hash(g&outer)])
+	s.look(i, grainAt(v[:], 0))
 }
 
-// compare compares the words that may have the grain g, which stands at byte i, if it may be one of these kinds.
-func (s *search) compare(i int, g uint32, may kinds) {
-	if may&wholeGrain != 0 && s.surely(g) {
+// look compares the words that may have the grain g, which stands at byte i, if there may be any.
+func (s *search) look(i int, g uint32) {
+	if !s.has(s.hash(g & outer)) {
+		return
+	}
+	if s.surely(g) {
 		s.among(i, grainKey(lowerGrain(g)))
 	}
-	if may&lacksFirst != 0 && s.surely(g&noFirst) {
-		s.among(i, grainKey(lowerGrain(g&noFirst))|firstIsAny)
+	if h := g & noFirst; s.surely(h) {
+		s.among(i, grainKey(lowerGrain(h))|firstIsAny)
 	}
-	if may&lacksLast != 0 && s.surely(g&noLast) {
-		s.among(i, grainKey(lowerGrain(g&noLast))|lastIsAny)
+	if h := g & noLast; s.surely(h) {
+		s.among(i, grainKey(lowerGrain(h))|lastIsAny)
 	}
 }
 
