@@ -56,7 +56,7 @@ func refusalOf(log *text.Log, f *Failure, first, last int) *Refusal {
 
 // ReadRefusal reads what a text says about a provider's refusal: lines of a log, a header, an answer in JSON.
 func ReadRefusal(s string) Refusal {
-	l := strings.ToLower(s)
+	l := string(lowered(s)) // byte for byte: places in one are places in the other, whatever the bytes are
 	r := Refusal{Provider: provider(l), Status: httpStatus(l), Code: refusalCode(s, l)}
 	r.RetryAfter, r.RetryAt = retry(s, l)
 	r.RetrySeconds = r.RetryAfter.Seconds()

@@ -62,3 +62,12 @@ func TestRefusalOnVerdict(t *testing.T) {
 		t.Errorf("verdict %+v has a refusal: %+v", v, v.Refusal)
 	}
 }
+
+// TestRefusalOfAnyBytes: a byte that is no character takes more room in lower case, and moves no place.
+func TestRefusalOfAnyBytes(t *testing.T) {
+	t.Parallel()
+	got := classify.ReadRefusal("\x97\x97\x97\x97 API Error: 400 \"TYPE\"")
+	if want := (classify.Refusal{Status: 400}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
