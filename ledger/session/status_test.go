@@ -388,6 +388,9 @@ func TestStatusIsWhatTheWholeLogSays(t *testing.T) {
 			}
 		}
 	})
+	if testing.Short() {
+		return // so few logs need not reach them all
+	}
 	for _, h := range []session.Headline{session.Aborted, session.Paused, session.Running, session.Interrupted, session.Idle} {
 		if reached[string(h)] == 0 {
 			t.Errorf("no log was %s", h)
