@@ -3,7 +3,7 @@
 // which notice. It is pure; restart/boot keeps the marker and the notices on disk and delivers them.
 //
 // [Classify] comes first and gives the [Boot]. [Decide] then names the notices, [Merge] makes one message of all that a
-// session has to be told, and [Text] is its wording. [Settle] finds the notices that are over.
+// session has to be told, and [Text] is its wording. [Notice.Settle] finds the notices that are over.
 //
 // Who is told, the first that applies: the session that asked for the restart; else the sessions that were in the middle
 // of a turn at the stop together with the one last active within the grace; else the target, by default the first root

@@ -9,12 +9,16 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mulligan-dev/mulligan/internal/durable"
+	"github.com/mulligan-dev/mulligan/internal/faultfs"
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/session"
 	"github.com/mulligan-dev/mulligan/notify/bootnotice"
@@ -382,6 +386,60 @@ func TestExpiry(t *testing.T) {
 		}
 		must(t, k.Close())
 	})
+}
+
+// TestForgottenStaysForgotten: a process that lives on for longer than its notices are kept makes none of them anew, and
+// gives up nothing that was told.
+func TestForgottenStaysForgotten(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		cutOff(t, dir, "a", "s1")
+		k, rec := boot(t, dir, "b", func(c *Config) {
+			c.Beat, c.Startup, c.Deliver = 24*time.Hour, []string{"s1"}, &recorder{seen: true}
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		running := make(chan error, 1)
+		go func() { running <- k.rounds(ctx, true) }()
+		time.Sleep(keepOver + 2*bootnotice.Expiry)
+		for range 3 {
+			k.again()
+			synctest.Wait()
+		}
+		stop()
+		must(t, <-running)
+		same(t, "told", rec.told(), []string{"s1 wake"})
+		same(t, "gave up", rec.gaveUp, nil)
+		if list, err := k.Outbox().List(t.Context()); err != nil || len(list) != 0 {
+			t.Errorf("there are %+v (%v)", list, err)
+		}
+		must(t, k.Close())
+	})
+}
+
+// TestBusyThatWasNotNoted: a turn whose beginning could not be written down did not begin, and nobody is told of it.
+func TestBusyThatWasNotNoted(t *testing.T) {
+	t.Parallel()
+	var full atomic.Bool
+	k, _ := boot(t, t.TempDir(), "a", func(c *Config) {
+		c.Beat = time.Hour
+		c.fs = faultfs.Tap(durable.System{}, func(op faultfs.Op) error {
+			if full.Load() && op.Kind != faultfs.Look {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+	})
+	full.Store(true)
+	if _, err := k.Busy("s1"); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("on a full disk: %v", err)
+	}
+	full.Store(false)
+	_, err := k.Busy("s2")
+	must(t, err)
+	if got := k.marker.Active; len(got) != 1 || got[0].Session != "s2" {
+		t.Errorf("under way are %+v", got)
+	}
 }
 
 // TestDowntime measures from the last heartbeat, in a bubble where nothing else takes time.

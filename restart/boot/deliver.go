@@ -7,15 +7,19 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/notify/bootnotice"
 )
 
 // add puts decided notices into the outbox. One that is there already, from a look at the same stop before a crash, stays
-// as it is.
-func add(c *contents, d bootnotice.Decision) {
+// as it is. One that is too old to be delivered is not made: it was there, is over, and was forgotten, in a process that
+// lives on for longer than notices are kept.
+func add(c *contents, d bootnotice.Decision, now stamp.Time) {
 	for _, n := range d.Notices {
 		i := slices.IndexFunc(c.Notices, func(o bootnotice.Notice) bool { return o.ID == n.ID })
 		switch {
+		case i < 0 && now.Sub(n.Made) > bootnotice.Expiry:
+			continue
 		case i < 0:
 			c.Notices = append(c.Notices, n)
 			i = len(c.Notices) - 1
@@ -112,7 +116,7 @@ func (k *Keeper) round(ctx context.Context, over bool) (left bool, next time.Dur
 	in.Present, in.Over = present, over
 	var open []bootnotice.Notice
 	err = k.outbox.update(ctx, func(c *contents) error {
-		add(c, bootnotice.Decide(in))
+		add(c, bootnotice.Decide(in), k.c.Now())
 		for i := range c.Notices {
 			c.Notices[i] = c.Notices[i].Settle(k.c.Now(), k.c.Instance.ID)
 		}
@@ -146,7 +150,7 @@ func (k *Keeper) round(ctx context.Context, over bool) (left bool, next time.Dur
 func (k *Keeper) giveUp(ctx context.Context, n bootnotice.Notice) {
 	if err := k.c.Deliver.Undeliverable(ctx, n); err != nil {
 		k.c.Log.Warn("a notice is undeliverable, and the host could not be told", "notice", n.ID, "session", n.Session, "error", err)
-		return // it is told at the next boot
+		return // it is told at the next look
 	}
 	err := k.outbox.update(ctx, func(c *contents) error {
 		for i := range c.Notices {

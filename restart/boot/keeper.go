@@ -35,9 +35,10 @@ type Sessions interface {
 
 // Deliverer is how the host gets a notice into a session.
 type Deliverer interface {
-	// Deliver puts the message into the session and does not wait for what comes of it: with the way "wake" the session begins a turn with it, with "inject" it
-	// waits for the next one. seen acknowledges the notice at once: the message stands where it cannot be lost, as in the
-	// session's log under the delivery's id. Otherwise whoever sees it calls Ack. An error means that it was not delivered.
+	// Deliver puts the message into the session and does not wait for what comes of it: with the way "wake" the session
+	// begins a turn with it, with "inject" it waits for the next one. seen acknowledges the notice at once: the message
+	// stands where it cannot be lost, as in the session's log under the delivery's id. Otherwise whoever sees it calls Ack.
+	// An error means that it was not delivered.
 	Deliver(ctx context.Context, d bootnotice.Delivery) (seen bool, err error)
 	// Undeliverable says, once, that a notice was given up: nobody will deliver it any more.
 	Undeliverable(ctx context.Context, n bootnotice.Notice) error
@@ -244,7 +245,7 @@ func (k *Keeper) note(ctx context.Context, last *bootnotice.Marker) error {
 				k.input.Requests = append(k.input.Requests, bootnotice.Request{ID: n.ID, Session: n.Session, Reason: n.Reason, At: n.Made})
 			}
 		}
-		add(c, bootnotice.Decide(k.input))
+		add(c, bootnotice.Decide(k.input), k.boot.At)
 		c.Requests = nil
 		return nil
 	})
@@ -313,13 +314,15 @@ func (k *Keeper) Busy(name string) (idle func() error, err error) {
 		return func() error { return nil }, nil
 	}
 	if err := k.mark(func() { k.busy[name]++ }); err != nil {
+		// The turn does not begin. What the disk may have of it the next mark takes away.
+		k.mu.Lock()
+		k.leave(name)
+		k.mu.Unlock()
 		return nil, fmt.Errorf("note the turn of session %s: %w", name, err)
 	}
 	return sync.OnceValue(func() error {
 		err := k.mark(func() {
-			if k.busy[name]--; k.busy[name] <= 0 {
-				delete(k.busy, name)
-			}
+			k.leave(name)
 			k.marker.Last = bootnotice.Activity{Session: name, At: k.c.Now()}
 		})
 		if err != nil {
@@ -327,6 +330,13 @@ func (k *Keeper) Busy(name string) (idle func() error, err error) {
 		}
 		return nil
 	}), nil
+}
+
+// leave takes one turn of a session out of those that are under way. The caller holds the lock.
+func (k *Keeper) leave(name string) {
+	if k.busy[name]--; k.busy[name] <= 0 {
+		delete(k.busy, name)
+	}
 }
 
 var errClosed = errors.New("the keeper is closed")
