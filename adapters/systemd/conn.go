@@ -42,13 +42,18 @@ type Conn struct {
 }
 
 // Connect reaches a manager: over the bus that the environment names, the bus at its usual place, or the manager's private
-// socket. The error is a [*BusError].
+// socket. A bus without the manager on it, as a desktop or dbus-run-session may have one, is passed over. The connection
+// ends with ctx, so a timeout of a single question does not belong there. The error is a [*BusError].
 func Connect(ctx context.Context, m Manager) (*Conn, error) {
 	if m != System && m != User {
 		return nil, fmt.Errorf("connect to systemd: manager %q: it is %q or %q", m, System, User)
 	}
+	return reach(ctx, m, ways(m, os.Getuid(), os.Getenv))
+}
+
+func reach(ctx context.Context, m Manager, by []way) (*Conn, error) {
 	failed := &BusError{Manager: m}
-	for _, way := range ways(m, os.Getuid(), os.Getenv) {
+	for _, way := range by {
 		bus, err := way.dial(ctx)
 		if err == nil {
 			return &Conn{manager: m, bus: bus, address: way.address}, nil
@@ -105,11 +110,22 @@ func (w way) dial(ctx context.Context) (*dbus.Conn, error) {
 		}
 		err = c.Auth([]godbus.Auth{godbus.AuthExternal(strconv.Itoa(os.Getuid()))})
 		if err == nil && !w.private {
-			err = c.Hello()
+			if err = c.Hello(); err == nil {
+				err = present(ctx, c)
+			}
 		}
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
 		return c, nil
 	})
+}
+
+// present tells whether the manager is on a bus. A bus that has just been started waits for it to come.
+func present(ctx context.Context, bus *godbus.Conn) error {
+	manager := bus.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1")
+	if err := manager.CallWithContext(ctx, "org.freedesktop.DBus.Peer.Ping", 0).Err; err != nil {
+		return fmt.Errorf("the bus is there, and no manager of systemd on it: %w", err)
+	}
+	return nil
 }

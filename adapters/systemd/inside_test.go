@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -242,6 +243,7 @@ func TestUnderNewerUserManager(t *testing.T) {
 
 func inside(t *testing.T) {
 	t.Run("Self", selfIsFound)
+	t.Run("OtherBus", otherBus)
 	t.Run("Service", func(t *testing.T) { launches(t, false) })
 	t.Run("Scope", func(t *testing.T) { launches(t, true) })
 	t.Run("OutlivesService", func(t *testing.T) { outlives(t, false) })
@@ -249,6 +251,33 @@ func inside(t *testing.T) {
 	t.Run("Restart", restartsItself)
 	t.Run("Supervised", supervised)
 	t.Run("Sweep", sweeps)
+}
+
+// otherBus is a session bus that no manager is on, as the environment of a desktop may name one.
+func otherBus(t *testing.T) {
+	bus := exec.CommandContext(t.Context(), "dbus-daemon", "--session", "--nofork", "--print-address=1")
+	out, err := bus.StdoutPipe()
+	if err := errors.Join(err, bus.Start()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(bus.Process.Kill(), bus.Wait()) })
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := way{address: strings.TrimSpace(address)}
+	c, err := reach(t.Context(), manager(), append([]way{other}, ways(manager(), os.Getuid(), os.Getenv)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if u, err := c.State(t.Context(), "nothing.service"); err != nil || u.Load != "not-found" {
+		t.Errorf("over %s: %+v, %v", c.Address(), u, err)
+	}
+	var none *BusError
+	if _, err := reach(t.Context(), manager(), []way{other}); !errors.As(err, &none) || !strings.Contains(err.Error(), other.address) {
+		t.Errorf("with no other way: %v", err)
+	}
 }
 
 func order() restart.Order {
@@ -417,9 +446,18 @@ func restartsItself(t *testing.T) {
 	}
 	systemctl(t, "stop", "again.service")
 
-	install(t, "refuses.service", "[Unit]\nRefuseManualStart=yes\n[Service]\n"+program(t, "print")+"\n")
-	if err := c.MayRestart(t.Context(), "refuses.service"); !errors.Is(err, ErrNotAllowed) {
-		t.Errorf("a unit that refuses manual starts: %v", err)
+	for _, setting := range manual {
+		install(t, "refuses.service", "[Unit]\n"+setting+"=yes\n[Service]\n"+program(t, "print")+"\n")
+		p := &Programs{manager: c.manager, systemctl: "systemctl"}
+		for _, err := range []error{c.MayRestart(t.Context(), "refuses.service"), p.MayRestart(t.Context(), "refuses.service")} {
+			if !errors.Is(err, ErrNotAllowed) || !strings.Contains(err.Error(), setting) {
+				t.Errorf("a unit with %s=yes: %v", setting, err)
+			}
+		}
+		// The manager refuses it in fact, with a word of its own.
+		if err := c.Restart(t.Context(), "refuses.service"); err == nil || !definite(err) {
+			t.Errorf("the manager restarts a unit with %s=yes: %v", setting, err)
+		}
 	}
 	for _, err := range []error{c.MayRestart(t.Context(), "nothing.service"), c.Restart(t.Context(), "nothing.service")} {
 		if err == nil || errors.Is(err, ErrNotAllowed) || !strings.Contains(err.Error(), "nothing.service") {

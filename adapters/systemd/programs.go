@@ -99,16 +99,19 @@ func (p *Programs) show(ctx context.Context, unit string, names ...string) (map[
 // MayRestart is [Conn.MayRestart]. Whether somebody but root may manage the system's units cannot be asked without a bus,
 // and is refused.
 func (p *Programs) MayRestart(ctx context.Context, unit string) error {
-	v, err := p.show(ctx, unit, "LoadState", "RefuseManualStart")
+	v, err := p.show(ctx, unit, append(manual[:], "LoadState")...)
 	switch {
 	case err != nil:
 		return fmt.Errorf("restart %s: %w", unit, err)
 	case v["LoadState"] != "loaded":
 		return fmt.Errorf("restart %s: the manager knows no such unit (%s)", unit, v["LoadState"])
-	case v["RefuseManualStart"] == "yes":
-		return fmt.Errorf("restart %s: %w: it has RefuseManualStart=yes", unit, ErrNotAllowed)
 	case p.manager == System && os.Geteuid() != 0:
 		return fmt.Errorf("restart %s: %w: whether user %d may cannot be asked without a bus", unit, ErrNotAllowed, os.Geteuid())
+	}
+	for _, refuses := range manual {
+		if v[refuses] == "yes" {
+			return fmt.Errorf("restart %s: %w: it has %s=yes", unit, ErrNotAllowed, refuses)
+		}
 	}
 	return nil
 }

@@ -13,6 +13,9 @@ import (
 // ErrNotAllowed means that this user may not restart the unit.
 var ErrNotAllowed = errors.New("not allowed to restart the unit")
 
+// manual are the settings of a unit by which nobody may restart it: each refuses one half of a restart.
+var manual = [...]string{"RefuseManualStart", "RefuseManualStop"}
+
 // MayRestart asks, without doing anything, whether this process may restart the unit. Errors match [ErrNotAllowed], and
 // say what would help; a unit that is not loaded is an error too.
 func (c *Conn) MayRestart(ctx context.Context, unit string) error {
@@ -23,11 +26,13 @@ func (c *Conn) MayRestart(ctx context.Context, unit string) error {
 	if state != "loaded" {
 		return fmt.Errorf("restart %s: the manager knows no such unit (%s)", unit, state)
 	}
-	switch can, err := property[bool](ctx, c, unit, "Unit", "RefuseManualStart"); {
-	case err != nil:
-		return err
-	case can:
-		return fmt.Errorf("restart %s: %w: it has RefuseManualStart=yes", unit, ErrNotAllowed)
+	for _, refuses := range manual {
+		switch yes, err := property[bool](ctx, c, unit, "Unit", refuses); {
+		case err != nil:
+			return err
+		case yes:
+			return fmt.Errorf("restart %s: %w: it has %s=yes", unit, ErrNotAllowed, refuses)
+		}
 	}
 	if c.manager == User || os.Geteuid() == 0 {
 		return nil
