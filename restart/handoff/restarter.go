@@ -33,8 +33,9 @@ type ExecSelf struct {
 	Args []string
 	// Env is KEY=value; nil is this process's.
 	Env []string
-	// Before ends what the host has running: a drain, stores. An error of it is a refusal, and the process lives on with
-	// what Before has left. Nil does nothing.
+	// Before ends what the host has running: a drain, stores. It takes the time that it needs, bounded by itself, and must
+	// not wait for the handoff's Close, which waits for it. An error of it is a refusal, and the process lives on with what
+	// Before has left. Nil does nothing.
 	Before func(context.Context) error
 }
 
@@ -89,7 +90,8 @@ func (e ExecSelf) Restart(ctx context.Context, _ string) error {
 		env = os.Environ()
 	}
 	if e.Before != nil {
-		if err := e.Before(ctx); err != nil {
+		// The bound is for an answer that may be lost. A drain takes longer, and to cut it would be worse than to wait.
+		if err := e.Before(context.WithoutCancel(ctx)); err != nil {
 			return fmt.Errorf("restart by exec: the host refuses: %w", noContext(err))
 		}
 	}

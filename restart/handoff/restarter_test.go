@@ -161,6 +161,19 @@ func TestWhatExecSelfRefuses(t *testing.T) {
 	}
 }
 
+// TestExecSelfCutsNoDrain: what a host has to end first may take longer than a manager may take for its answer.
+func TestExecSelfCutsNoDrain(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	refuses := errors.New("not drained")
+	var cut error
+	before := func(ctx context.Context) error { cut = ctx.Err(); return refuses }
+	if err := (handoff.ExecSelf{Before: before}).Restart(ctx, ""); !errors.Is(err, refuses) || cut != nil {
+		t.Errorf("%v; the host's own end was cut: %v", err, cut)
+	}
+}
+
 type policy func() error
 
 func (p policy) RestartsOnExit(context.Context, string, int) error { return p() }
