@@ -33,7 +33,7 @@ func rulingOf(d resume.Decision, st session.Status, name string, ours bool) boot
 	switch d.Outcome {
 	case resume.Woken:
 		return bootnotice.Ruling{}
-	case resume.Resumed, resume.Cleared, resume.Draining:
+	case resume.Resumed, resume.Cleared, resume.Draining, resume.NotAdmitted:
 		return later
 	case resume.Aborted:
 		return bootnotice.Ruling{Fate: bootnotice.Aborted}

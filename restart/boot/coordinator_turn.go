@@ -105,7 +105,7 @@ func (c *Coordinator) wake(ctx context.Context, name string) error {
 
 // refused is the ruling when no turn began: something came between the decision and it.
 func (c *Coordinator) refused(ctx context.Context, i resume.Item) error {
-	if i.Outcome == resume.Draining {
+	if i.Outcome == resume.Draining || i.Outcome == resume.NotAdmitted {
 		return &notWoken{later}
 	}
 	r := c.rule(ctx, i.Session)

@@ -118,12 +118,9 @@ func (r *Runner) act(ctx context.Context, st session.Status, d Decision, start b
 	looking, cancel := context.WithTimeout(ctx, look)
 	defer cancel()
 	if d.Outcome == Resumed {
-		// Asked before the session is taken: who is not admitted leaves no trace in the log.
-		leave, err := r.c.Sessions.Admit(name)
-		if err != nil {
-			return refused(err)
+		if d, ok := r.admitted(name); !ok {
+			return d
 		}
-		leave()
 	}
 	letGo := r.hold(name)
 	h, err := r.c.Sessions.Open(looking, name)
@@ -143,6 +140,19 @@ func (r *Runner) act(ctx context.Context, st session.Status, d Decision, start b
 		return d
 	}
 	return r.run(ctx, turn, r.c.Resumer.Resume, func() { r.release(h, true); letGo() })
+}
+
+// admitted asks whether a turn may begin, before its session is taken: who is not admitted leaves no trace in the log.
+func (r *Runner) admitted(name string) (Decision, bool) {
+	leave, err := r.c.Sessions.Admit(name)
+	switch {
+	case err == nil:
+		leave()
+		return Decision{}, true
+	case session.CodeOf(err) == drain.ErrDraining:
+		return say(Draining, "%v", err), false
+	}
+	return say(NotAdmitted, "%v", err), false
 }
 
 // begin begins a turn that counts as an attempt, and against the cap; nil, and why, when none begins. Its place is taken

@@ -27,13 +27,14 @@ const (
 // The outcomes of sessions that auto-resume has nothing to do with. They are not counted.
 const (
 	NotInterrupted Outcome = "not_interrupted"
-	Owned          Outcome = "owned"    // its owner is not proven dead
-	Paused         Outcome = "paused"   // it waits for an answer
-	Aborted        Outcome = "aborted"  // for good
-	Tried          Outcome = "tried"    // by this instance, and nothing has changed since
-	Capped         Outcome = "capped"   // this instance has resumed as many as it may
-	Draining       Outcome = "draining" // this instance is stopping
-	Woken          Outcome = "woken"    // nothing was interrupted, and a turn was run all the same: see Runner.Wake
+	Owned          Outcome = "owned"        // its owner is not proven dead
+	Paused         Outcome = "paused"       // it waits for an answer
+	Aborted        Outcome = "aborted"      // for good
+	Tried          Outcome = "tried"        // by this instance, and nothing has changed since
+	Capped         Outcome = "capped"       // this instance has resumed as many as it may
+	Draining       Outcome = "draining"     // this instance is stopping
+	NotAdmitted    Outcome = "not_admitted" // this instance begins no turn for now, as while it waits for its restart
+	Woken          Outcome = "woken"        // nothing was interrupted, and a turn was run all the same: see Runner.Wake
 )
 
 // Outcomes are those that are counted, for who primes counters with zero.
@@ -44,7 +45,7 @@ func Outcomes() []Outcome {
 // Counted reports whether the outcome is one of Outcomes.
 func (o Outcome) Counted() bool {
 	switch o {
-	case NotInterrupted, Owned, Paused, Aborted, Tried, Capped, Draining, Woken:
+	case NotInterrupted, Owned, Paused, Aborted, Tried, Capped, Draining, NotAdmitted, Woken:
 		return false
 	}
 	return true

@@ -98,7 +98,8 @@ func TestOutcomesAreThoseThatAreCounted(t *testing.T) {
 			t.Errorf("%s is listed and not counted", o)
 		}
 	}
-	for _, o := range []resume.Outcome{resume.NotInterrupted, resume.Owned, resume.Paused, resume.Aborted, resume.Tried, resume.Capped, resume.Draining, resume.Woken} {
+	for _, o := range []resume.Outcome{resume.NotInterrupted, resume.Owned, resume.Paused, resume.Aborted, resume.Tried, resume.Capped, resume.Draining,
+		resume.NotAdmitted, resume.Woken} {
 		if o.Counted() {
 			t.Errorf("%s is counted", o)
 		}

@@ -74,7 +74,7 @@ type Runner struct {
 	used  int
 	tried map[string]uint64 // the last sequence after our own attempt
 	told  map[string]told
-	hands map[string]struct{} // sessions that are in our hands, from before their turn begins until it is over
+	hands map[string]int // who has a session in hand, from before its turn begins until it is over: a pass, and who wakes it
 }
 
 // told is what was last counted of a session: a skip is one, however often it is looked at.
@@ -111,7 +111,7 @@ func New(c Config) (*Runner, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Runner{c: c, soon: make(chan struct{}, 1), tried: map[string]uint64{}, told: map[string]told{}, hands: map[string]struct{}{}}, nil
+	return &Runner{c: c, soon: make(chan struct{}, 1), tried: map[string]uint64{}, told: map[string]told{}, hands: map[string]int{}}, nil
 }
 
 // Item is one session that was interrupted, and what became of it.
@@ -149,19 +149,20 @@ func (r *Runner) Run(ctx context.Context) {
 func (r *Runner) Running(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, ok := r.hands[name]
-	return ok
+	return r.hands[name] > 0
 }
 
 // hold notes that a session is in our hands, until let go.
 func (r *Runner) hold(name string) (letGo func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.hands[name] = struct{}{}
+	r.hands[name]++
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.hands, name)
+		if r.hands[name]--; r.hands[name] == 0 {
+			delete(r.hands, name)
+		}
 	}
 }
 

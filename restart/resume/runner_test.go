@@ -422,6 +422,29 @@ func TestADrainingProcessResumesNothingAndLeavesNoTrace(t *testing.T) {
 	}
 }
 
+// TestAProcessThatAdmitsNobodyForNow: one that waits for its restart begins no turn. That is no error of the session's, uses
+// up nothing, and passes by.
+func TestAProcessThatAdmitsNobodyForNow(t *testing.T) {
+	t.Parallel()
+	w, h := newWorld(t), &host{}
+	w.crash(nil, "s1", "s2")
+	waits := true
+	s, _ := w.process(func(string) (func(), error) {
+		if waits {
+			return nil, &session.Refusal{Code: "restarting", Text: "this process is about to restart"}
+		}
+		return func() {}, nil
+	})
+	before := w.status("s1").Head.Last
+	r := w.runner(s, h, resume.Config{})
+	w.wants(w.pass(r), "s1 not_admitted, s2 not_admitted")
+	if after := w.status("s1").Head.Last; after != before || len(h.counted)+len(h.ran) != 0 {
+		t.Errorf("the log went from %d to %d, counted %v, ran %v", before, after, h.counted, h.ran)
+	}
+	waits = false
+	w.wants(w.pass(r), "s1 resumed, s2 resumed")
+}
+
 func TestAHostThatLeavesItsTurnOpen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

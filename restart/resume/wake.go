@@ -51,15 +51,13 @@ func (r *Runner) wake(ctx context.Context, st session.Status, work func(context.
 	name := st.Head.Session
 	looking, cancel := context.WithTimeout(ctx, look)
 	defer cancel()
-	// As in a pass: who is not admitted leaves no trace in the log.
-	leave, err := r.c.Sessions.Admit(name)
-	if err != nil {
-		return say(Draining, "%v", err)
+	if d, ok := r.admitted(name); !ok {
+		return d
 	}
-	leave()
 	letGo := r.hold(name)
 	h, held := r.c.Sessions.Held(name)
 	if !held {
+		var err error
 		if h, err = r.c.Sessions.Open(looking, name); err != nil {
 			letGo()
 			return refused(err)
