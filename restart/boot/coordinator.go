@@ -260,11 +260,16 @@ func (c *Coordinator) settle(ctx context.Context) error {
 			continue
 		}
 		_, told, err := c.c.Sessions.Store.Find(ctx, n.Session, n.ID)
-		if err == nil && told {
-			err = c.keeper.outbox.Ack(ctx, n.ID, "the session's log")
-		}
 		if err != nil {
-			return fmt.Errorf("see whether session %s was told: %w", n.Session, err)
+			// The others do not wait for this one. Told again, its log has the message under the same id.
+			c.c.Log.Warn("it cannot be seen whether a session was told", "session", n.Session, "notice", n.ID, "error", err)
+			continue
+		}
+		if !told {
+			continue
+		}
+		if err := c.keeper.outbox.Ack(ctx, n.ID, "the session's log"); err != nil {
+			return fmt.Errorf("note that session %s was told: %w", n.Session, err)
 		}
 	}
 	return nil

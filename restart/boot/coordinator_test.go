@@ -389,6 +389,45 @@ func TestCoordinatorWhileDraining(t *testing.T) {
 	m.stop(i)
 }
 
+// blind is a store in which one session's events cannot be found.
+type blind struct {
+	session.Store
+	name string
+}
+
+func (s blind) Find(ctx context.Context, name, id string) (session.Event, bool, error) {
+	if name == s.name {
+		return session.Event{}, false, errors.New("its log is damaged")
+	}
+	return s.Store.Find(ctx, name, id)
+}
+
+// TestCoordinatorOneBadLog: one session whose log cannot be searched keeps no other from being resumed or told.
+func TestCoordinatorOneBadLog(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.idle("bad", "good")
+	first := m.start(nil, &agents{})
+	_, ok, err := first.keeper.attempt(t.Context(), "bad", bootnotice.Ruling{})
+	if err != nil || !ok {
+		t.Fatal(ok, err) // delivered, as far as is known
+	}
+	m.kill(first)
+	m.midTurn("cut")
+	i := m.start(func(_ *CoordinatorConfig, sc *sessions.Config) { sc.Store = blind{m.store, "bad"} }, &agents{})
+	i.run()
+	m.until("the others are looked after", func() bool {
+		select {
+		case err := <-i.over:
+			t.Fatalf("the run ended: %v", err)
+		default:
+		}
+		ran := i.ran()
+		return slices.Contains(ran, "cut turn") && slices.Contains(ran, "good wake")
+	})
+	m.stop(i)
+}
+
 // TestCoordinatorModes: with the mode inject nobody is woken; switched off nobody is told, and sessions are resumed.
 func TestCoordinatorModes(t *testing.T) {
 	t.Parallel()
