@@ -115,6 +115,9 @@ func (v *serviceCommand) unitText(unit string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if passing(command[0]) {
+		return "", usage("%s is what `go run` built, and gone when it ends: build %s into a place that stays, and call that", command[0], name)
+	}
 	home, err := v.env.stateDir(v.home)
 	if err != nil {
 		return "", &ExitError{Code: CodeUsage, Err: err}
@@ -149,6 +152,12 @@ func (v *serviceCommand) unitText(unit string) (string, error) {
 		"# Longer than a drain takes at most, so that nothing is cut off in the middle of it.\n")
 	fmt.Fprintf(&b, "TimeoutStopSec=%d\n\n[Install]\nWantedBy=%s\n", int(stopTimeout.Seconds()), target)
 	return b.String(), nil
+}
+
+// passing reports whether a program is one that `go run` takes away when it has ended.
+func passing(program string) bool {
+	work := filepath.Dir(filepath.Dir(filepath.Dir(program)))
+	return filepath.Base(filepath.Dir(program)) == "exe" && strings.HasPrefix(filepath.Base(work), "go-build")
 }
 
 // configFile is the file that the service is to read, absolute; empty for the defaults. Its mistakes are found now.

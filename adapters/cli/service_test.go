@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/mulligan-dev/mulligan/adapters/cli"
 	"github.com/mulligan-dev/mulligan/adapters/systemd"
 	"github.com/mulligan-dev/mulligan/internal/require"
 	"github.com/mulligan-dev/mulligan/restart/drain"
@@ -50,6 +51,20 @@ func TestServiceOutwaitsADrain(t *testing.T) {
 	}
 	if stop, err := time.ParseDuration(string(found[1]) + "s"); err != nil || stop <= d.Bound() {
 		t.Errorf("the service gets %v, a drain takes up to %v (%v)", stop, d.Bound(), err)
+	}
+}
+
+// A program that is gone in a moment is put into no unit, and one that only has such a name is.
+func TestServiceIsOfAProgramThatStays(t *testing.T) {
+	t.Parallel()
+	for program, want := range map[string]int{"/tmp/go-build1/b001/exe/mulligan": cli.CodeUsage, "/opt/exe/mulligan": 0, "/go-build1/b001/mulligan": 0} {
+		env := newEnv(t, t.TempDir())
+		env.Runner = []string{program}
+		code := execute(env, "service", "install", "--system", "-n")
+		out, text := read(t, env.Stdout), read(t, env.Stderr)
+		if code != want || strings.Contains(out, "ExecStart="+program) != (want == 0) || want != 0 && !strings.Contains(text, "go run") {
+			t.Errorf("%s: code %d, %s%s", program, code, out, text)
+		}
 	}
 }
 
