@@ -149,13 +149,12 @@ func serve(ctx context.Context) (code int, err error) {
 
 // try boots what the unit would start now, beside us: with a port and a state folder of its own, and ours out of its reach.
 func try(ctx context.Context, conn *systemd.Conn, unit, state string) (handoff.Outcome, string) {
-	commands, err := conn.ExecStart(ctx, unit)
-	if err != nil || len(commands) == 0 {
-		return handoff.Skipped, fmt.Sprintf("the command of %s is not known: %v", unit, err)
+	recipe, err := conn.Recipe(ctx, unit, os.Environ(), true) // we are its process: our environment is the unit's
+	if err != nil {
+		return handoff.Skipped, err.Error()
 	}
-	command := append([]string{commands[0].Path}, commands[0].Args[1:]...)
-	c, err := canary.New(canary.Config{Command: command, Overrides: []canary.Override{{Var: "SELFRESTART_STATE"}},
-		Live: []string{state}, Confine: conn.Confiner()})
+	c, err := canary.New(canary.Config{Command: recipe.Command, Dir: recipe.Dir, Env: recipe.Env,
+		Overrides: []canary.Override{{Var: "SELFRESTART_STATE"}}, Live: []string{state}, Confine: conn.Confiner()})
 	if err != nil {
 		return handoff.Failed, err.Error()
 	}
