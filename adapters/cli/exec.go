@@ -8,12 +8,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/mulligan-dev/mulligan/adapters/config"
 	"github.com/mulligan-dev/mulligan/adapters/process"
+	"github.com/mulligan-dev/mulligan/adapters/systemd"
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/run"
@@ -222,7 +224,24 @@ func (e *execCommand) replace(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
 	defer stop()
 	res, err := m.Replace(ctx, ledger.Key{Project: e.lineage[:i], Lineage: e.lineage[i+1:]}, e.launch)
+	e.sweep(context.WithoutCancel(ctx))
 	return e.ended(res, err)
+}
+
+// What a run left behind gets sweepGrace to end by itself, and all of it may take sweepWithin.
+const (
+	sweepGrace  = 5 * time.Second
+	sweepWithin = 20 * time.Second
+)
+
+// sweep ends what the run has left in a scope that was made for it: a scope lasts as long as anything is in it, and nobody
+// else looks after it. In a service the manager does.
+func (e *execCommand) sweep(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, sweepWithin)
+	defer cancel()
+	if _, err := systemd.Sweep(ctx, sweepGrace); err != nil {
+		e.warn("what the run has left behind could not be ended: %v", err)
+	}
 }
 
 // ended gives on the program's exit code, and says what the program itself could not.
