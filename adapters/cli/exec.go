@@ -64,7 +64,7 @@ func newExec(s *shared) *cobra.Command {
 	f.StringArrayVar(&e.roots, "root", nil, "a `ROOT` of managed code, see above; repeatable")
 	f.StringArrayVar(&e.workspaces, "workspace", nil, "a `DIR` of user code; repeatable")
 	f.StringArrayVar(&e.waits, "waits-for", nil, "the `NAME` of a run that this one waits for; repeatable")
-	f.StringVar(&e.supervised, "supervised-by", "", "the `UNIT` that restarts this run by itself: then Mulligan never does")
+	f.StringVar(&e.supervised, "supervised-by", "", "the `UNIT` that restarts this run by itself: then Mulligan never does (default: this one's, if systemd does)")
 	f.BoolVar(&e.silenced, "silenced", false, "the caller holds back its own failure notice for the healer")
 	f.StringVar(&e.launch, "launch", "", "run the replacement of launch `ID` (the healer's own use, with --lineage)")
 	f.StringVar(&e.lineage, "lineage", "", "the `PROJECT/LINEAGE` that the launch belongs to")
@@ -115,6 +115,9 @@ func (e *execCommand) run(c *cobra.Command, args []string) error {
 	m, err := h.managed()
 	if err != nil {
 		return ownFailure(err)
+	}
+	if spec.Supervised == "" {
+		spec.Supervised = e.supervisor(c.Context())
 	}
 	res, err := m.Exec(c.Context(), spec, managed.IO{Stdin: e.env.Stdin, Stdout: e.env.Stdout, Stderr: e.env.Stderr})
 	return e.ended(res, err)

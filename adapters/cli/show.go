@@ -114,25 +114,27 @@ func (v showView) text(style report.Style) string {
 
 // runView is what is shown of a run. The environment of its recipe is not: it holds keys.
 type runView struct {
-	Run       string `json:"run"`
-	Name      string `json:"name"`
-	Project   string `json:"project"`
-	Lineage   string `json:"lineage"`
-	Replaces  string `json:"replaces,omitempty"`
-	State     string `json:"state"` // running, lost, ended, failed
-	Phase     string `json:"phase"`
-	Marking   string `json:"marking,omitempty"`
-	PID       int    `json:"pid,omitempty"`
-	Exit      *int   `json:"exit,omitempty"`
-	Signal    string `json:"signal,omitempty"`
-	Cause     string `json:"cause,omitempty"` // known for certain: a reason code
-	Started   string `json:"started"`         // RFC 3339
-	Ended     string `json:"ended,omitempty"`
-	Command   string `json:"command"`
-	Dir       string `json:"dir"`
-	Workspace string `json:"workspace,omitempty"`
-	Log       string `json:"log,omitempty"`
-	Intent    string `json:"intent,omitempty"`
+	Run      string `json:"run"`
+	Name     string `json:"name"`
+	Project  string `json:"project"`
+	Lineage  string `json:"lineage"`
+	Replaces string `json:"replaces,omitempty"`
+	State    string `json:"state"` // running, lost, ended, failed
+	Phase    string `json:"phase"`
+	Marking  string `json:"marking,omitempty"`
+	PID      int    `json:"pid,omitempty"`
+	Exit     *int   `json:"exit,omitempty"`
+	Signal   string `json:"signal,omitempty"`
+	Cause    string `json:"cause,omitempty"` // known for certain: a reason code
+	Started  string `json:"started"`         // RFC 3339
+	Ended    string `json:"ended,omitempty"`
+	Command  string `json:"command"`
+	Dir      string `json:"dir"`
+	// Supervised is what restarts the run by itself, so that Mulligan does not.
+	Supervised string `json:"supervised,omitempty"`
+	Workspace  string `json:"workspace,omitempty"`
+	Log        string `json:"log,omitempty"`
+	Intent     string `json:"intent,omitempty"`
 	// IntentBy is who did it, IntentNote why, and Next the run that was started by hand in its place.
 	IntentBy   string `json:"intent_by,omitempty"`
 	IntentNote string `json:"intent_note,omitempty"`
@@ -163,7 +165,7 @@ func viewRun(in ledger.Instances, r *run.Run) *runView {
 		Run: r.ID, Name: notify.Line(r.Name, 0), Project: notify.Line(r.Project, 0), Lineage: r.Lineage, Replaces: r.Replaces,
 		Phase: string(r.Phase), Marking: string(r.Recipe.Marking), PID: r.PID, Started: r.Started.String(),
 		Command: notify.Line(strings.Join(words, " "), 0), Dir: notify.Line(r.Recipe.Dir, 0), Log: notify.Line(r.Log, 0),
-		Next: r.Next,
+		Next: r.Next, Supervised: notify.Line(r.Supervised, 0),
 	}
 	switch {
 	case r.Ended != nil:
@@ -209,6 +211,7 @@ func (v *runView) text() string {
 		{"name", v.Name}, {"project", v.Project}, {"run", v.Run}, {"lineage", v.Lineage}, {"state", v.State}, {"phase", v.Phase},
 		{"started", v.Started}, {"ended", v.Ended}, {"command", v.Command}, {"folder", v.Dir}, {"workspace", v.Workspace},
 		{"roots", strings.Join(v.Roots, ", ")}, {"log", v.Log}, {"intent", v.intent()}, {"followed by", v.Next},
+		{"restarted by", v.Supervised},
 	}
 	if v.Exit != nil {
 		end := fmt.Sprintf("exit code %d", *v.Exit)
