@@ -22,7 +22,8 @@ var shared = []string{"ssh-agent", "gpg-agent", "dirmngr", "scdaemon", "keyboxd"
 
 // Sweep ends what a run left behind in the cgroup of this process, when the run itself is over: SIGTERM, and SIGKILL for
 // those that are there after the grace. It spares this process and its ancestors, and daemons that a user's sessions share
-// (ssh-agent, gpg-agent, tmux, screen and their like), and returns the pids that it ended.
+// (ssh-agent, gpg-agent, tmux, screen and their like), and returns the pids that it ended. One that this process may not
+// end, or that the kernel holds, is waited for until ctx ends.
 //
 // It does nothing outside of a scope that a [Launcher] made: elsewhere the cgroup is shared with strangers.
 func Sweep(ctx context.Context, grace time.Duration) (ended []int, err error) {

@@ -20,7 +20,8 @@ type Restarter interface {
 	NeedsUnit() bool
 	// Check asks, without doing anything, whether a restart would be accepted. It is called before anything is tried.
 	Check(ctx context.Context, unit string) error
-	// Restart asks for it and returns when it was accepted, refused or lost (ErrUnknown). It need not return at all.
+	// Restart asks for it and returns when it was accepted, refused or lost (ErrUnknown). It need not return at all. Its
+	// context ends after half a minute, which is for an answer: an error of the context's counts as lost.
 	Restart(ctx context.Context, unit string) error
 }
 

@@ -121,8 +121,9 @@ type Item struct {
 	Decision
 }
 
-// Run makes a pass at once and then one every Rescan, until the context ends or the process drains. A turn that it is
-// running is cancelled when the context ends; one that a drain waits for is not.
+// Run makes a pass at once and then one every Rescan, until the context ends, or a pass comes to a session that it may not
+// take up because the process drains. A turn that it is running is cancelled when the context ends; one that a drain waits
+// for is not.
 func (r *Runner) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		items, err := r.Pass(ctx)
