@@ -18,8 +18,8 @@
 // was tried too often without a completed turn (skipped_loopbreak, until a turn completes or somebody releases it); one
 // that somebody else took or changed (skipped_superseded); one that the host cannot run (skipped_unsupported). A paused or
 // aborted session, and one whose owner is not proven dead, is left alone and not counted, and so are all while this process
-// begins no turn (not_admitted, draining). An instance tries a session
-// again only after it changed: a provider that is down must not use up the attempts within two minutes.
+// begins no turn (not_admitted, draining). An instance tries a session again only after it changed: a provider that is down
+// must not use up the attempts within two minutes.
 //
 // Promised: no turn is begun that is not counted as an attempt; of two instances one resumes; a session that hangs costs
 // its own bound, and the others are resumed. A panic of the host's code is not caught: it is what the attempts are for.
