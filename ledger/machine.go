@@ -81,6 +81,8 @@ type Change struct {
 	Actor  Instance
 	Reason string
 	Note   string
+	// Cause is what is known for certain of a replacement's end (SettleBad), a reason code; empty for nothing.
+	Cause string
 	// Lease is how long the actor will own the record (Claim, Takeover, Renew, BeginLaunch); zero or less means
 	// DefaultLease.
 	Lease time.Duration
@@ -393,7 +395,8 @@ func (r Record) step(c Change, to State, owner *Owner) Record {
 		next.Reason, next.Note = c.Reason, c.Note
 	}
 	next.learn(c)
-	next.History = append(next.History, Entry{State: to, Event: c.Event, At: c.Now, Actor: c.Actor.ID, Reason: c.Reason, Note: c.Note})
+	next.History = append(next.History, Entry{State: to, Event: c.Event, At: c.Now, Actor: c.Actor.ID, Reason: c.Reason, Note: c.Note,
+		Cause: c.Cause})
 	return next
 }
 

@@ -141,6 +141,8 @@ type Entry struct {
 	By     string     `json:"by,omitempty"` // the person, for what a person did
 	Reason string     `json:"reason,omitempty"`
 	Note   string     `json:"note,omitempty"`
+	// Cause is a reason code that somebody knows for certain of how the replacement ended which left no word itself.
+	Cause string `json:"cause,omitempty"`
 }
 
 // Intent is what a person did about a run of the lineage. It is kept apart from the outcome.

@@ -24,6 +24,7 @@ type death struct {
 	run   run.Run
 	rec   *ledger.Record // the lineage's record, nil when there is none yet
 	lost  bool           // nobody rang: its runner is gone without a word
+	end   string         // what somebody else says of how a lost one ended
 	torn  bool           // the record's first revision was torn by a power cut, and may be claimed again
 
 	facts    policy.Facts
@@ -121,7 +122,7 @@ func (p *pass) load(ctx context.Context, it *ring) (*death, error) {
 		p.remove(ctx, it.ids)
 		return nil, nil
 	}
-	d := &death{bells: it.ids, note: it.note, run: r, lost: it.lost}
+	d := &death{bells: it.ids, note: it.note, run: r, lost: it.lost, end: it.ending}
 	rec, err := p.h.cfg.Stores.Ledger.Get(ctx, r.Key())
 	var damage *ledger.DamageError
 	switch {
@@ -193,7 +194,7 @@ func (p *pass) judge(ctx context.Context, d *death) error {
 	f := &d.facts
 	f.Marking, f.Silenced = d.run.Recipe.Marking, d.note.Silenced || d.run.Silenced
 	f.Replacement = d.run.Launch != ""
-	f.Lost = d.lost
+	f.Lost, f.Ending = d.lost, d.end
 	heard(f, d.run)
 	if err := p.holder(ctx, d); err != nil {
 		return err

@@ -43,6 +43,8 @@ type Config struct {
 	// Runtimes load modules, by Root.Runtime.
 	Runtimes map[string]Runtime
 	Launcher Launcher
+	// Ends tells how a runner ended that left no word itself; nil when nobody knows.
+	Ends Ends
 	// Admission may keep a replacement back, or refuse it, beside the launcher's own preflight; nil admits every one.
 	Admission Admission
 	// Notifiers are all told; a notice is acknowledged when every one took it.

@@ -12,7 +12,7 @@ import (
 
 // lostRuns finds the first runs that nobody will ring for: their runner was killed, or the host whose own work they were.
 // Each stands for a doorbell that says nothing but how far the run had come, so that its end is shown; with no text there
-// is nothing that could put it back. When it ended nobody knows: it counts from when it was found. A replacement is not
+// is nothing that could put it back, whatever is said of how its runner ended. When it ended nobody knows: it counts from when it was found. A replacement is not
 // looked for here, since its record waits for its end.
 //
 // Every run is read once in a healer's life, and from then on only those that are under way, where the store can do that.
@@ -54,11 +54,12 @@ func (p *pass) lostRuns(ctx context.Context) []*ring {
 			continue
 		}
 		p.rang[r.ID] = true
-		n := doorbell.Note{Schema: doorbell.Schema, Run: r.ID, At: p.now, Silenced: true}
+		end := p.ended(ctx, cur)
+		n := doorbell.Note{Schema: doorbell.Schema, Run: r.ID, At: p.now, Silenced: true, Cause: end.Cause}
 		if cur.Recipe.Marking == run.Phases && cur.PhaseFile != "" {
 			n.Phase = readMarks(cur.PhaseFile)
 		}
-		rang = append(rang, &ring{note: n, lost: true})
+		rang = append(rang, &ring{note: n, lost: true, ending: end.Text})
 	}
 	return rang
 }

@@ -130,6 +130,7 @@ func (p *pass) run(ctx context.Context, full bool) error {
 	}
 	if full {
 		err = errors.Join(err, p.retell(ctx))
+		p.letGo(ctx)
 	}
 	return errors.Join(err, p.tell(ctx))
 }
@@ -176,6 +177,8 @@ type ring struct {
 	place string // where the first of them lies
 	note  doorbell.Note
 	lost  bool // it did not ring: its runner was killed before it could
+	// ending is what somebody else says of how a lost one ended.
+	ending string
 }
 
 // join adds what another note of the same death knows: the higher mark counts, and nothing that either of them says is

@@ -87,8 +87,15 @@ func (p *pass) settleLost(ctx context.Context, rec ledger.Record) error {
 	if err == nil && ProgramLives(p.h.cfg.Stores.Instances, r) {
 		return nil // only its runner was killed
 	}
-	return p.settleRecord(ctx, rec.Key, ledger.SettleBad, policy.ReplacementLost,
-		"The replacement is gone and left no word of its end. It is reported and not started again.")
+	note, end := "The replacement is gone and left no word of its end. It is reported and not started again.", End{}
+	if err == nil {
+		end = p.ended(ctx, r)
+	}
+	if end.Text != "" {
+		note += " " + end.Text
+	}
+	return p.settleAs(ctx, rec.Key, ledger.Change{Event: ledger.SettleBad, Reason: policy.ReplacementLost, Note: note,
+		Cause: string(end.Cause)})
 }
 
 // settleLaunching takes a begun launch over from an owner that is gone, gives the replacement one lease to bind, and gives
@@ -144,11 +151,17 @@ func (p *pass) settleDead(ctx context.Context, d *death, code, text string) erro
 }
 
 func (p *pass) settleRecord(ctx context.Context, k ledger.Key, e ledger.Event, code, note string) error {
+	return p.settleAs(ctx, k, ledger.Change{Event: e, Reason: code, Note: note})
+}
+
+func (p *pass) settleAs(ctx context.Context, k ledger.Key, c ledger.Change) error {
 	rec, err := p.update(ctx, k, func(cur ledger.Record, now stamp.Time) (ledger.Record, error) {
 		if cur.State != ledger.Launched {
 			return cur, nil
 		}
-		return ledger.Apply(cur, ledger.Change{Event: e, Now: now, Actor: p.h.self, Reason: code, Note: note})
+		c := c
+		c.Now, c.Actor = now, p.h.self
+		return ledger.Apply(cur, c)
 	})
 	if err != nil {
 		return fmt.Errorf("settle %s: %w", k, err)

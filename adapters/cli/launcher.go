@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/mulligan-dev/mulligan/adapters/process"
 	"github.com/mulligan-dev/mulligan/adapters/systemd"
+	"github.com/mulligan-dev/mulligan/ledger/run"
 	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/restart/policy"
 )
@@ -67,6 +70,45 @@ func (l *unitLauncher) Launch(ctx context.Context, o restart.Order) (restart.Sta
 		return restart.Started{}, err
 	}
 	return in.Launch(ctx, o)
+}
+
+// managers are asked how runs ended that left no word. They are reached when there is one, since that is rare, and not kept:
+// by the next time they may have been started anew.
+type managers struct{ log *slog.Logger }
+
+// End implements restart.Ends.
+func (m managers) End(ctx context.Context, r run.Run) (end restart.End, err error) {
+	err = m.each(ctx, func(c *systemd.Conn) error {
+		if end.Text != "" {
+			return nil
+		}
+		var err error
+		end, err = c.End(ctx, r)
+		return err
+	})
+	if end.Text != "" {
+		return end, nil
+	}
+	return end, err
+}
+
+// Release implements restart.Ends.
+func (m managers) Release(ctx context.Context, over func(launch string) bool) error {
+	return m.each(ctx, func(c *systemd.Conn) error { return c.Release(ctx, over) })
+}
+
+// each asks every manager that can be reached: a machine may have none.
+func (m managers) each(ctx context.Context, ask func(*systemd.Conn) error) error {
+	var errs []error
+	for _, manager := range [...]systemd.Manager{systemd.System, systemd.User} {
+		c, err := systemd.Connect(ctx, manager)
+		if err != nil {
+			m.log.Debug("a manager of systemd that cannot be reached is not asked how runs ended", "manager", string(manager), "error", err)
+			continue
+		}
+		errs = append(errs, ask(c), c.Close())
+	}
+	return errors.Join(errs...)
 }
 
 func (l *unitLauncher) reach() (*systemd.Launcher, error) {

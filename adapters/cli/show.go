@@ -72,6 +72,11 @@ func (s *shared) find(ctx context.Context, h *host, cfg config.Config, healer *r
 	v := showView{Kind: "run", Run: viewRun(in, x.Run), Replacement: viewRun(in, x.Replacement)}
 	switch {
 	case x.Record != nil:
+		for _, e := range x.Record.History {
+			if e.Cause != "" && v.Replacement != nil {
+				v.Replacement.Cause = e.Cause // it left no word itself
+			}
+		}
 		card := report.BuildCard(*x.Record, o)
 		v.Kind, v.Card = "record", &card
 	case x.Answer != nil:

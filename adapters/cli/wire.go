@@ -109,7 +109,7 @@ func (h *host) wire(c config.Config) error {
 	}
 	h.cfg = restart.Config{
 		Stores: h.home.Stores(), Classifier: judge, Sources: sources, Runtimes: planned, Launcher: launcher,
-		Notifiers: notifiers, Settings: c.Settings(), Logger: h.log,
+		Ends: managers{h.log}, Notifiers: notifiers, Settings: c.Settings(), Logger: h.log,
 	}
 	if extend := h.shared.env.Extend; extend != nil {
 		if err := extend(&h.cfg); err != nil {

@@ -89,9 +89,9 @@ func (l *Launcher) Preflight(_ context.Context, o restart.Order) policy.Prefligh
 // UnitName is the name of the unit for a launch.
 func (l *Launcher) UnitName(launch string) string {
 	if l.c.Scope {
-		return "mulligan-" + launch + ".scope"
+		return unitPrefix + launch + ".scope"
 	}
-	return "mulligan-" + launch + ".service"
+	return unitPrefix + launch + ".service"
 }
 
 // Launch implements restart.Launcher. It returns when the manager has started the runner.
@@ -132,8 +132,8 @@ func (l *Launcher) service(ctx context.Context, o restart.Order, command []strin
 func (l *Launcher) common(dead run.Run) []dbus.Property {
 	props := []dbus.Property{
 		prop("Description", "Mulligan: "+dead.Project+"/"+dead.Name+" once more"),
-		// Nothing of it stays when it has failed: what happened stands in the ledger.
-		prop("CollectMode", "inactive-or-failed"),
+		// One that failed stays until its result has been read: see Conn.End and Conn.Release.
+		prop("CollectMode", "inactive"),
 	}
 	if l.c.Slice != "" {
 		props = append(props, prop("Slice", l.c.Slice))

@@ -68,7 +68,7 @@ func heal() {
 	fatal(err)
 	prober, err := process.NewPython(process.PythonConfig{})
 	fatal(err)
-	healer, err := restart.New(restart.Config{Stores: h.home.Stores(), Classifier: judge, Sources: h.sources, Launcher: l,
+	healer, err := restart.New(restart.Config{Stores: h.home.Stores(), Classifier: judge, Sources: h.sources, Launcher: l, Ends: conn,
 		Runtimes: map[string]restart.Runtime{"python": {Modules: python.Runtime{}, Planner: process.PythonPlanner{Modules: python.Runtime{}}, Prober: prober}},
 		Settings: restart.Settings{Quiescence: 50 * time.Millisecond, Tick: 200 * time.Millisecond}})
 	fatal(err)

@@ -107,7 +107,16 @@ func other(s classify.Verdict) string {
 // never a relaunch. It is always loud, for whoever would have shown the failure is gone with it.
 func lost(f Facts) Decision {
 	return Decision{Verdict: LeaveAlone, Rule: 4, Code: RunnerLost, Written: Answer, Loud: true,
-		Text: "Whoever ran it is gone without a word, so nothing is known of its end. " + reached(f.Phase)}
+		Text: unheard(f)}
+}
+
+// unheard says what is known of a run whose runner is gone.
+func unheard(f Facts) string {
+	said := "so nothing is known of its end."
+	if f.Ending != "" {
+		said = "but its end was seen. " + f.Ending
+	}
+	return "Whoever ran it is gone without a word, " + said + " " + reached(f.Phase)
 }
 
 // reached says how far a run had come that nobody can ask any more.
@@ -131,6 +140,10 @@ func signature(f Facts) Decision {
 	case s.Disposition == classify.Never:
 		d.Rule, d.Code = 3, string(s.Reason)
 		d.Text = "The failure is not an update's: " + words(string(s.Reason)) + tail(s) + "."
+		if f.Lost {
+			d.Loud = true
+			d.Text += " " + unheard(f)
+		}
 	case f.Lost:
 		return lost(f)
 	case s.Disposition == classify.Annotate:

@@ -23,8 +23,10 @@ type Facts struct {
 	Superseded string
 	// Replacement is set for a run that is itself a replacement: its lineage's do-over is spent.
 	Replacement bool
-	// Lost is set for a run whose runner is gone without a word: nothing is known of its end.
+	// Lost is set for a run whose runner is gone without a word, and Ending is a sentence of who saw it end all the same;
+	// empty when nothing is known.
 	Lost      bool
+	Ending    string
 	Signature classify.Verdict
 	Phase     run.Phase
 	// Marking says how the phase is known, for the question about an unknown one.
