@@ -60,6 +60,8 @@ func TestMain(m *testing.M) {
 		heal()
 	case "runner":
 		replace()
+	case "managed":
+		manage()
 	case "handoff":
 		restartByHandoff()
 	case "programs":

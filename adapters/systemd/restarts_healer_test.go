@@ -60,9 +60,9 @@ func heal() {
 	fatal(err)
 	self, err := os.Executable()
 	fatal(err)
-	l, err := NewLauncher(LauncherConfig{Conn: conn, Scope: os.Getenv("SCOPE") == "true",
+	l, err := NewLauncher(LauncherConfig{Conn: conn, Scope: os.Getenv("SCOPE") == "true", Stop: 2 * time.Second,
 		Command: func(o restart.Order) []string { return []string{self, o.Key.Project, o.Key.Lineage, o.Launch} },
-		Env:     []string{role + "=runner", dirVar + "=" + dir, "PATH=" + os.Getenv("PATH")}})
+		Env:     []string{role + "=runner", dirVar + "=" + dir, "PATH=" + os.Getenv("PATH"), "STUBBORN=" + os.Getenv("STUBBORN")}})
 	fatal(err)
 	judge, err := classify.New(classify.Config{Runtimes: []classify.Runtime{python.Runtime{}}})
 	fatal(err)
@@ -84,6 +84,9 @@ func heal() {
 
 // replace is a runner in the unit of its own.
 func replace() {
+	if os.Getenv("STUBBORN") != "" {
+		signal.Ignore(syscall.SIGTERM)
+	}
 	h, err := openHealing(os.Getenv(dirVar))
 	fatal(err)
 	_, err = h.runs.Replace(context.Background(), ledger.Key{Project: os.Args[1], Lineage: os.Args[2]}, os.Args[3])
@@ -114,7 +117,7 @@ type healed struct {
 	root      witness.Root
 }
 
-func newHealed(t *testing.T, scope bool) *healed {
+func newHealed(t *testing.T, scope bool, env ...string) *healed {
 	t.Helper()
 	require.Program(t, "python3", "apt-get install python3")
 	h := &healed{scope: scope, unit: fmt.Sprintf("healer-%t.service", scope), home: t.TempDir(), out: t.TempDir(), repo: require.NewRepo(t)}
@@ -126,8 +129,8 @@ func newHealed(t *testing.T, scope bool) *healed {
 	h.repo.Git("checkout", "-q", "-b", "next")
 	h.repo.Commit("a frame is a packet now", code("Packet")...)
 	h.repo.Git("checkout", "-q", "main")
-	install(t, h.unit, fmt.Sprintf("[Service]\nRestart=on-failure\n%s\n", program(t, "healer", dirVar+"="+h.home, outVar+"="+h.out,
-		fmt.Sprintf("SCOPE=%t", scope), "PATH="+os.Getenv("PATH"))))
+	install(t, h.unit, fmt.Sprintf("[Service]\nRestart=on-failure\n%s\n", program(t, "healer", append(env, dirVar+"="+h.home,
+		outVar+"="+h.out, fmt.Sprintf("SCOPE=%t", scope), "PATH="+os.Getenv("PATH"))...)))
 	return h
 }
 
@@ -158,44 +161,10 @@ func (h *healed) run(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.home.Close()
-	ctx, stop := context.WithCancel(t.Context())
-	var first sync.WaitGroup
-	defer first.Wait()
-	defer stop()
 	systemctl(t, "start", h.unit)
 	defer systemctl(t, "stop", h.unit)
 	until(t, "the healer", func() bool { return len(h.lines("healers")) == 1 })
-
-	recipe := run.Recipe{Command: []string{"python3", "-m", "acme.agent", h.out}, Dir: h.out, Marking: run.Phases,
-		Env: []string{"PATH=" + os.Getenv("PATH"), "PYTHONPATH=" + h.repo.Dir}}
-	runtime, err := process.Runtime(recipe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first.Go(func() {
-		_, err := s.runs.Exec(ctx, managed.Spec{Project: "acme", Name: "scout", Recipe: recipe, Runtime: runtime,
-			Roots: []witness.Root{h.root}, Workspaces: []string{h.out}}, managed.IO{})
-		if err != nil {
-			t.Errorf("the first run: %v", err)
-		}
-	})
-	until(t, "the agent", func() bool { return len(h.lines("agents")) == 1 })
-	u, err := update.New(update.Config{Journal: s.home.Stores().Journal, Lock: s.home.Stores().Lock, Instances: s.home.Instances(),
-		Sources: s.sources, Commands: process.Commands{NoSignals: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := u.Run(ctx, []witness.Root{h.root}, update.Command{Args: []string{"git", "-C", h.repo.Dir, "merge", "-q", "--ff-only", "next"},
-		Env: []string{"PATH=" + os.Getenv("PATH")}}, 20*time.Second); err != nil {
-		t.Fatal(err)
-	}
-	h.say(t, "updated")
-	until(t, "the replacement", func() bool { return len(h.lines("agents")) == 2 })
-	first.Wait()
-	var pid int
-	if _, err := fmt.Sscan(h.lines("agents")[1][0], &pid); err != nil {
-		t.Fatal(err)
-	}
+	pid := h.putBack(t, s)
 	launched := h.launched(t, s, pid)
 
 	for _, end := range []func(pid int){
@@ -232,6 +201,46 @@ func (h *healed) run(t *testing.T) {
 	if n := len(h.lines("agents")); n != 2 {
 		t.Errorf("%d agents were started", n)
 	}
+}
+
+// putBack has an update break an agent, and returns the process of the one that takes its place.
+func (h *healed) putBack(t *testing.T, s healing) int {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var first sync.WaitGroup
+	defer first.Wait()
+	defer stop()
+	recipe := run.Recipe{Command: []string{"python3", "-m", "acme.agent", h.out}, Dir: h.out, Marking: run.Phases,
+		Env: []string{"PATH=" + os.Getenv("PATH"), "PYTHONPATH=" + h.repo.Dir}}
+	runtime, err := process.Runtime(recipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Go(func() {
+		_, err := s.runs.Exec(ctx, managed.Spec{Project: "acme", Name: "scout", Recipe: recipe, Runtime: runtime,
+			Roots: []witness.Root{h.root}, Workspaces: []string{h.out}}, managed.IO{})
+		if err != nil {
+			t.Errorf("the first run: %v", err)
+		}
+	})
+	until(t, "the agent", func() bool { return len(h.lines("agents")) == 1 })
+	u, err := update.New(update.Config{Journal: s.home.Stores().Journal, Lock: s.home.Stores().Lock, Instances: s.home.Instances(),
+		Sources: s.sources, Commands: process.Commands{NoSignals: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.Run(ctx, []witness.Root{h.root}, update.Command{Args: []string{"git", "-C", h.repo.Dir, "merge", "-q", "--ff-only", "next"},
+		Env: []string{"PATH=" + os.Getenv("PATH")}}, 20*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	h.say(t, "updated")
+	until(t, "the replacement", func() bool { return len(h.lines("agents")) == 2 })
+	first.Wait()
+	var pid int
+	if _, err := fmt.Sscan(h.lines("agents")[1][0], &pid); err != nil {
+		t.Fatal(err)
+	}
+	return pid
 }
 
 // launched checks that there is one record and one replacement, in a unit of its own, and returns the launch.

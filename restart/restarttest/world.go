@@ -31,6 +31,8 @@ type Config struct {
 	Notifiers []notify.Notifier
 	// Preflight is asked before each launch that nothing else refuses; nil refuses none.
 	Preflight func(ctx context.Context, o restart.Order) policy.Preflight
+	// Ends is asked about a run that left no word; nil knows nothing.
+	Ends restart.Ends
 }
 
 // World is a host and its machine. Its methods are for one goroutine, that of the story.
@@ -299,7 +301,7 @@ func (w *World) NewHealer(s restart.Settings) *Healer {
 	}
 	h.Healer, err = restart.New(restart.Config{Stores: p.stores, Classifier: judge, Sources: w.sources(), Launcher: launcher{w, p},
 		Runtimes:  map[string]restart.Runtime{runtimeName: {Modules: python.New(), Planner: loads{w}, Prober: loads{w}}},
-		Notifiers: ns, Settings: s, Now: w.Now})
+		Ends: w.cfg.Ends, Notifiers: ns, Settings: s, Now: w.Now})
 	w.must(err)
 	w.all = append(w.all, h)
 	return h
