@@ -96,7 +96,7 @@ func lostFirst(t *testing.T) {
 	for _, name := range names {
 		text := program(t, "managed", dirVar+"="+h.home, "NAME="+name, "PATH="+os.Getenv("PATH"))
 		if name == "inherited" {
-			text = strings.Replace(text, "ExecStart=", "ExecStart=/bin/sh -c '\"$0\" & wait' ", 1)
+			text = strings.Replace(text, "ExecStart=", "ExecStart=/bin/sh -c '\"$0\" & wait $$!' ", 1)
 		}
 		install(t, "first-"+name+".service", "[Service]\n"+text+"\n")
 		systemctl(t, "start", "first-"+name+".service")
