@@ -52,18 +52,44 @@ func (p *pass) letGo(ctx context.Context) {
 	if p.h.cfg.Ends == nil || p.h.dry {
 		return
 	}
-	over := map[string]bool{}
-	for _, rec := range p.h.seen {
-		if rec.Launch != nil && rec.State.Final() {
-			over[rec.Launch.ID] = true
-		}
-	}
-	if len(over) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, endsWithin)
+	asking, cancel := context.WithTimeout(ctx, endsWithin)
 	defer cancel()
-	if err := p.h.cfg.Ends.Release(ctx, func(launch string) bool { return over[launch] }); err != nil {
+	var launches map[string]bool // of the whole ledger, with whether they are over
+	whole := true                // nothing of it was unreadable
+	err := p.h.cfg.Ends.Release(asking, func(launch string) bool {
+		// A record is there before its launch is, so one that was missing once is another ledger's for good.
+		if p.h.strange[launch] {
+			return false
+		}
+		for _, rec := range p.h.seen {
+			if rec.Launch != nil && rec.Launch.ID == launch {
+				return rec.State.Final()
+			}
+		}
+		if launches == nil { // its record is at rest
+			launches, whole = p.launches(ctx)
+		}
+		over, ours := launches[launch]
+		if !ours && whole {
+			p.h.strange[launch] = true
+		}
+		return over
+	})
+	if err != nil {
 		p.h.log.Warn("what is kept of launches that are over could not be let go", "error", err)
 	}
+}
+
+// launches are those of every record that can be read, with whether they are over, and whether that is all of them.
+func (p *pass) launches(ctx context.Context) (over map[string]bool, whole bool) {
+	over, whole = map[string]bool{}, true
+	for rec, err := range p.h.cfg.Stores.Ledger.List(ctx) {
+		switch {
+		case err != nil:
+			whole = false // what is damaged is an outcome of the pass already
+		case rec.Launch != nil:
+			over[rec.Launch.ID] = rec.State.Final()
+		}
+	}
+	return over, whole
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -157,4 +158,66 @@ func ExampleEnds() {
 	// "killed" "The engine killed its container." <nil>
 	// "" "Its container exited with 3." <nil>
 	// "" "" <nil>
+}
+
+// resting is a ledger that knows which records are at rest, as those on a disk do.
+type resting struct {
+	ledger.Store
+	lists int
+}
+
+func (r *resting) List(ctx context.Context) iter.Seq2[ledger.Record, error] {
+	r.lists++
+	return r.Store.List(ctx)
+}
+
+func (r *resting) Working(ctx context.Context, _ string, wants func(ledger.Record) bool) iter.Seq2[ledger.Record, error] {
+	return func(yield func(ledger.Record, error) bool) {
+		for rec, err := range r.Store.List(ctx) {
+			if (err != nil || wants(rec)) && !yield(rec, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestEndOfLaunchAtRest: a runner that was slow to end is let go of although its record is at rest by then. The ledger is
+// read for it, and not again for what is a stranger's.
+func TestEndOfLaunchAtRest(t *testing.T) {
+	t.Parallel()
+	s := mustSim(t, restart.Settings{Quiescence: -1})
+	ends, book := &witnessed{kept: map[string]bool{"a stranger's": true}}, &resting{Store: s.stores.Ledger}
+	healer, err := restart.New(s.config(func(c *restart.Config) { c.Ends, c.Stores.Ledger = ends, book }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := func() {
+		t.Helper()
+		if _, err := healer.Pass(t.Context(), restart.Scope{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := s.breaks(t.Context(), "scout", "v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass()
+	s.launcher.Wait()
+	for range 3 {
+		pass()
+	}
+	rec, err := s.stores.Ledger.Get(t.Context(), r.Registered().Key())
+	if err != nil || rec.State != ledger.SettledOK {
+		t.Fatalf("the record is %s, %v", rec.State, err)
+	}
+	before := book.lists
+	pass()
+	if book.lists != before {
+		t.Error("the whole ledger is read again for a stranger's launch")
+	}
+	ends.kept[rec.Launch.ID] = true
+	pass()
+	if fmt.Sprint(ends.kept) != "map[a stranger's:true]" {
+		t.Errorf("%v is kept of a launch whose record is at rest", ends.kept)
+	}
 }

@@ -82,6 +82,8 @@ type Healer struct {
 	// switched is set once this healer's switch is on record; over are the runs that can not be lost any more.
 	switched bool
 	over     map[string]bool
+	// strange are launches that something keeps the end of and that are not in this ledger.
+	strange map[string]bool
 	// watching has the run ids of those whose end is not on record yet.
 	watching sync.Map
 }
@@ -115,7 +117,7 @@ func New(cfg Config) (*Healer, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Healer{cfg: cfg, set: cfg.Settings.withDefaults(), log: log, self: cfg.Stores.Instances.Self(),
-		seen: map[ledger.Key]ledger.Record{}, shown: map[string]bool{}, changes: map[string]change{}}, nil
+		seen: map[ledger.Key]ledger.Record{}, shown: map[string]bool{}, changes: map[string]change{}, strange: map[string]bool{}}, nil
 }
 
 // Wait returns when every program that this healer started held has ended. Only a host whose launcher is of that mode

@@ -300,8 +300,8 @@ func (w *World) NewHealer(s restart.Settings) *Healer {
 		ns = append(ns, alive{p, n})
 	}
 	h.Healer, err = restart.New(restart.Config{Stores: p.stores, Classifier: judge, Sources: w.sources(), Launcher: launcher{w, p},
-		Runtimes:  map[string]restart.Runtime{runtimeName: {Modules: python.New(), Planner: loads{w}, Prober: loads{w}}},
-		Ends: w.cfg.Ends, Notifiers: ns, Settings: s, Now: w.Now})
+		Runtimes: map[string]restart.Runtime{runtimeName: {Modules: python.New(), Planner: loads{w}, Prober: loads{w}}},
+		Ends:     w.cfg.Ends, Notifiers: ns, Settings: s, Now: w.Now})
 	w.must(err)
 	w.all = append(w.all, h)
 	return h
