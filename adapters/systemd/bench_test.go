@@ -80,7 +80,9 @@ func revived(b *testing.B, prober probe.Prober, interpreter string) {
 	relaunchtest.Compare(b, func() time.Duration {
 		return relaunchtest.Back(b, repo, func() ([]string, string) { return e.Start(1) })
 	},
-		relaunchtest.Contender{Name: "bare", Once: func() time.Duration { return relaunchtest.Back(b, repo, base.First) }},
+		relaunchtest.Contender{Name: "bare", Once: func() time.Duration {
+			return relaunchtest.Back(b, repo, func() ([]string, string) { return base.First(1) })
+		}},
 		relaunchtest.Contender{Name: "systemd", Once: func() time.Duration { return relaunchtest.Back(b, repo, restarted) }})
 }
 

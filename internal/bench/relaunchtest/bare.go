@@ -3,12 +3,14 @@ package relaunchtest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mulligan-dev/mulligan/internal/require"
@@ -119,34 +121,51 @@ func replace(path string, b []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// heal is the whole way from the death to the start of the runner.
-func (b *Bare) heal(id string) error {
-	d := b.dir
-	steps := []func() error{
+// told is what each death costs before anybody looks at the tree: its own reading, its note, its record.
+func (b *Bare) told(id string) error {
+	return inTurn(
 		func() error { return status(b.Repo.Dir) },
-		func() error { return create(filepath.Join(d, "doorbell", id), note) },
-		func() error { return create(filepath.Join(d, "ledger", id), record) },
+		func() error { return create(filepath.Join(b.dir, "doorbell", id), note) },
+		func() error { return create(filepath.Join(b.dir, "ledger", id), record) },
+	)
+}
+
+// found is what one update costs once, however many died of it.
+func (b *Bare) found() error {
+	if err := inTurn(
 		func() error { return status(b.Repo.Dir) },
 		func() error { return witnesses(b.Repo.Dir) },
+	); err != nil || len(b.Probe) == 0 {
+		return err
 	}
-	if len(b.Probe) > 0 {
-		steps = append(steps, func() error {
+	return inTurn(
+		func() error {
 			cmd := exec.Command(b.Probe[0], b.Probe[1:]...)
-			cmd.Dir, cmd.Env = d, []string{} // as alone as the prober's
+			cmd.Dir, cmd.Env = b.dir, []string{} // as alone as the prober's
 			return cmd.Run()
 		},
-			func() error { return status(b.Repo.Dir) })
-	}
-	steps = append(steps,
-		func() error { return replace(filepath.Join(d, "state"), state) },
-		func() error { return evidence(filepath.Join(d, "evidence"), id) },
-		func() error { return replace(filepath.Join(d, "ledger", id), record) })
+		func() error { return status(b.Repo.Dir) },
+	)
+}
+
+// back is what each costs again, to the start of its runner.
+func (b *Bare) back(id string) error {
+	return inTurn(
+		func() error { return evidence(filepath.Join(b.dir, "evidence"), id) },
+		func() error { return replace(filepath.Join(b.dir, "ledger", id), record) },
+		func() error { return b.startRunner(id) },
+	)
+}
+
+func (b *Bare) slots() error { return replace(filepath.Join(b.dir, "state"), state) }
+
+func inTurn(steps ...func() error) error {
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
 		}
 	}
-	return b.startRunner(id)
+	return nil
 }
 
 func evidence(dir, id string) error {
@@ -231,26 +250,56 @@ func NewBare(tb testing.TB, c BareConfig) *Bare {
 
 func (b *Bare) beat(id string) string { return filepath.Join(b.dir, "beat-"+id) }
 
-// First begins a first life that is relaunched as soon as it is gone, and returns where it writes and what it waits for.
-func (b *Bare) First() (beats []string, goFile string) {
+// First begins n first lives that are relaunched as soon as all of them are gone, and returns where they write and what
+// they wait for. What each of them costs goes on side by side; the tree is looked at and probed once.
+func (b *Bare) First(n int) (beats []string, goFile string) {
 	b.tb.Helper()
 	b.n++
-	id := strconv.Itoa(b.n)
-	goFile = filepath.Join(b.dir, "go-"+id)
-	agent := Agent(b.beat(id), goFile, b.Repo.Dir)
-	var tail bytes.Buffer
-	cmd := exec.Command(agent[0], agent[1:]...)
-	cmd.Stderr = &tail
-	if err := cmd.Start(); err != nil {
-		b.tb.Fatal(err)
+	goFile = filepath.Join(b.dir, "go-"+strconv.Itoa(b.n))
+	var ids []string
+	var lives []*exec.Cmd
+	for i := range n {
+		id := strconv.Itoa(b.n) + "-" + strconv.Itoa(i)
+		agent := Agent(b.beat(id), goFile, b.Repo.Dir)
+		cmd := exec.Command(agent[0], agent[1:]...)
+		cmd.Stderr = &bytes.Buffer{}
+		if err := cmd.Start(); err != nil {
+			b.tb.Fatal(err)
+		}
+		ids, lives, beats = append(ids, id), append(lives, cmd), append(beats, b.beat(id))
 	}
 	go func() {
-		// It ends with code 1, as it should.
-		_ = cmd.Wait()
-		if err := b.heal(id); err != nil {
+		if err := b.heal(ids, lives); err != nil {
 			b.tb.Error(err)
 		}
 	}()
-	Await(b.tb, b.beat(id))
-	return []string{b.beat(id)}, goFile
+	for _, beat := range beats {
+		Await(b.tb, beat)
+	}
+	return beats, goFile
+}
+
+// heal is the whole way from the deaths to the start of the runners.
+func (b *Bare) heal(ids []string, lives []*exec.Cmd) error {
+	err := beside(ids, func(i int, id string) error {
+		_ = lives[i].Wait() // it ends with code 1, as it should
+		return b.told(id)
+	})
+	if err != nil {
+		return err
+	}
+	return inTurn(b.found, b.slots, func() error {
+		return beside(ids, func(_ int, id string) error { return b.back(id) })
+	})
+}
+
+// beside does something for each, all at once.
+func beside(ids []string, do func(i int, id string) error) error {
+	errs := make([]error, len(ids))
+	var wg sync.WaitGroup
+	for i, id := range ids {
+		wg.Go(func() { errs[i] = do(i, id) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
