@@ -81,9 +81,10 @@ func (w *wired) exec(name string, agent []string, dir string) error {
 type Engine struct {
 	*wired
 	EngineConfig
-	tb  testing.TB
-	dir string
-	n   int
+	tb     testing.TB
+	dir    string
+	n      int
+	healer *restart.Healer
 }
 
 // EngineConfig says what an Engine works with.
@@ -148,6 +149,7 @@ func NewEngine(tb testing.TB, c EngineConfig) *Engine {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	e.healer = healer
 	ended := make(chan error, 1)
 	go func() { ended <- healer.Run(ctx) }()
 	tb.Cleanup(func() {
@@ -165,9 +167,13 @@ func (e *Engine) env(role string, more ...string) []string {
 	return append(append(os.Environ(), RoleVar+"="+role, stateVar+"="+e.home.Dir(), rootVar+"="+e.Repo.Dir), more...)
 }
 
-// Start begins n first lives and returns where they write and what they wait for, once all of them are alive.
+// Start begins n first lives and returns where they write and what they wait for, once all of them are alive. What an
+// earlier turn left to settle is settled before, so that no turn pays for another.
 func (e *Engine) Start(n int) (beats []string, goFile string) {
 	e.tb.Helper()
+	if _, err := e.healer.Pass(context.Background(), restart.Scope{}); err != nil {
+		e.tb.Fatal(err)
+	}
 	e.n++
 	goFile = filepath.Join(e.dir, "go-"+strconv.Itoa(e.n))
 	for i := range n {
