@@ -106,15 +106,19 @@ type Facts struct {
 	Probe     *Probe    `json:"probe,omitempty"`
 	// Culprit is a label: the episode's id is fixed without it when it is found later.
 	Culprit *Culprit `json:"culprit,omitempty"`
-	// Roots are the identity keys at boot and at death, by root.
+	// Roots are the identity keys at boot, at death and at the launch, by root.
 	Roots []RootChange `json:"roots,omitempty"`
 }
 
-// RootChange is one root's identity at boot and at death.
+// RootChange is one root's identity at boot and at death, and what a launch found there.
 type RootChange struct {
 	Root string `json:"root"`
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
+	// Now is what the root held when the launch was decided, and NowAt when that was read; both are empty for a root that
+	// was not read then. The replacement need not read again what was read a moment before.
+	Now   string     `json:"now,omitempty"`
+	NowAt stamp.Time `json:"now_at,omitzero"`
 }
 
 // Launch is the one replacement of the lineage.

@@ -210,11 +210,15 @@ func (p *pass) look(ctx context.Context, r witness.Root) (witness.Observation, e
 	}
 	o, err := p.observe(ctx, r)
 	if err == nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.seenRoots[r.Place()] = o
+		p.sawRoot(r, o)
 	}
 	return o, err
+}
+
+func (p *pass) sawRoot(r witness.Root, o witness.Observation) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seenRoots[r.Place()] = o
 }
 
 // looked is what the pass read of a root, if it did.

@@ -133,6 +133,11 @@ func (p *pass) launchBegun(ctx context.Context, d *death) (s Started, ok bool) {
 // started before all that is durable. ready is false when something said no; then the decision tells which.
 func (p *pass) commit(ctx context.Context, d *death) (ready bool, err error) {
 	facts := d.record()
+	for i, r := range d.run.Roots {
+		if o, ok := p.looked(r); ok {
+			facts.Roots[i].Now, facts.Roots[i].NowAt = o.Identity.Key(), o.Identity.At
+		}
+	}
 	path, err := p.filed(ctx, d)
 	if err != nil {
 		d.decision = policy.Decision{Verdict: policy.Defer, Code: policy.EvidenceFailed, Written: policy.Record,

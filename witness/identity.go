@@ -94,6 +94,19 @@ func (i Identity) Key() string {
 	return i.Revision + "+" + i.dirtyDigest()
 }
 
+// Whole is the identity that has a key, for a key that says all there is to it: that of a root without changed files and
+// without native libraries. Of any other key ok is false, and the root has to be read.
+func Whole(key string) (id Identity, ok bool) {
+	i := strings.LastIndexByte(key, '+')
+	if key == "" || i >= 0 && len(key)-i-1 == digestLen && strings.Trim(key[i+1:], "0123456789abcdef") == "" {
+		return Identity{}, false
+	}
+	return Identity{Revision: key}, true
+}
+
+// digestLen is how many digits of the dirty part's digest a key has.
+const digestLen = 16
+
 func (i Identity) dirtyDigest() string {
 	h := sha256.New()
 	for _, f := range i.Dirty {
@@ -102,5 +115,5 @@ func (i Identity) dirtyDigest() string {
 	for _, b := range i.Bindings {
 		h.Write([]byte(b.Path + "\x00" + strconv.FormatInt(b.Size, 10) + "\x00" + strconv.FormatInt(b.MTime, 10) + "\x00" + b.BuildID + "\x00"))
 	}
-	return hex.EncodeToString(h.Sum(nil))[:16]
+	return hex.EncodeToString(h.Sum(nil))[:digestLen]
 }

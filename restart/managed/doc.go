@@ -6,7 +6,8 @@
 // [Host.Ask] and [Host.Retry], and [Host.Intend] for a host that does it itself. [Host.Successor] tells a waiter whom to
 // follow after a run was put back or started again.
 //
-// What is promised: the identities are read before the program runs a line; a phase mark is visible before the work
+// What is promised: the identities are read before the program runs a line, those of a replacement by the healer where
+// it read them a moment before; a phase mark is visible before the work
 // that it announces; a bad end is rung durably, with the identities at the death, before anything else is written. A
 // replacement whose launch was bound to another process, settled or overtaken never starts its program: Replace
 // returns [ledger.ErrBound] instead.

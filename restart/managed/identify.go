@@ -3,8 +3,11 @@ package managed
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
+	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/witness"
 )
 
@@ -25,6 +28,34 @@ func (h *Host) identities(ctx context.Context, roots []witness.Root) []witness.I
 		})
 	}
 	wg.Wait()
+	return out
+}
+
+// foundFor is how long a runner believes what the healer found in the roots. Between the two lie a durable write and the
+// start of a process. Nothing is decided by the identities at the boot of a replacement, whose end is always told.
+const foundFor = 2 * time.Second
+
+// found are the identities at the boot of a replacement. The victims of one update start at one moment, each with a
+// runner of its own: what the healer read right before, on this machine, is not read once more by each of them.
+func (h *Host) found(ctx context.Context, roots []witness.Root, by []ledger.RootChange) []witness.Identity {
+	now := h.cfg.Now()
+	out := make([]witness.Identity, len(roots))
+	var unread []witness.Root
+	var at []int
+	for i, r := range roots {
+		j := slices.IndexFunc(by, func(c ledger.RootChange) bool { return c.Root == r.Name })
+		if j >= 0 && by[j].NowAt.SameBoot(now) && now.Sub(by[j].NowAt) <= foundFor {
+			if id, ok := witness.Whole(by[j].Now); ok {
+				id.Root, id.Kind, id.At = r.Name, r.Kind, by[j].NowAt
+				out[i] = id
+				continue
+			}
+		}
+		unread, at = append(unread, r), append(at, i)
+	}
+	for i, id := range h.identities(ctx, unread) {
+		out[at[i]] = id
+	}
 	return out
 }
 

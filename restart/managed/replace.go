@@ -14,7 +14,7 @@ import (
 	"github.com/mulligan-dev/mulligan/restart"
 )
 
-// Replace is the runner of a replacement: it reads the identities, takes the dead run's name, passes the launch gate,
+// Replace is the runner of a replacement: it knows the identities from the healer or reads them, takes the dead run's name, passes the launch gate,
 // and only then starts the program, with no terminal and its output in the run's log. A launch that belongs to another
 // process, or is over, is ledger.ErrBound; then not a line of the program ran.
 func (h *Host) Replace(ctx context.Context, key ledger.Key, launch string) (Result, error) {
@@ -42,7 +42,7 @@ func (h *Host) Replace(ctx context.Context, key ledger.Key, launch string) (Resu
 	self := h.cfg.Stores.Instances.Self()
 	r := dead.Replacement(id.String(), launch, self, h.cfg.Now())
 	r.Log = h.logPath(r.ID)
-	r.Boot = h.identities(ctx, r.Roots)
+	r.Boot = h.found(ctx, r.Roots, rec.Facts.Roots)
 	err = h.cfg.Stores.Runs.Start(ctx, r, func(holder *run.Run) error {
 		return restart.MayReplace(dead, holder)
 	})
