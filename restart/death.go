@@ -29,10 +29,11 @@ type death struct {
 
 	facts    policy.Facts
 	decision policy.Decision
-	id       string     // the launch id, once a slot is asked for
-	launch   string     // the same, once the launch is begun
-	episode  string     // what the launch will belong to
-	probed   stamp.Time // when the probe's result was had
+	id       string          // the launch id, once a slot is asked for
+	launch   string          // the same, once the launch is begun
+	episode  string          // what the launch will belong to
+	probed   stamp.Time      // when the probe's result was had
+	search   *witness.Search // the witnesses, as long as more of them may be found
 	filing   *filing
 	err      error
 }

@@ -28,20 +28,12 @@ func (p *pass) late(ctx context.Context) {
 	}
 	// While the probe runs others may ring; they are answered from its result, or by a probe of their own.
 	for waiting := p.needing(open, policy.NeedProbe); len(waiting) > 0; waiting = p.needing(open, policy.NeedProbe) {
-		for _, d := range waiting {
-			p.file(ctx, d)
-		}
-		p.probe(ctx, waiting)
+		open = append(open, p.whileProbing(ctx, waiting)...)
 		for _, d := range waiting {
 			if d.err == nil {
 				d.err = p.advance(ctx, d)
 			}
 		}
-		more := p.arrivals(ctx)
-		for _, d := range more {
-			d.err = p.advance(ctx, d)
-		}
-		open = append(open, more...)
 	}
 	p.launch(ctx, inOrder(p.needing(open, policy.NeedSlot)))
 	for _, d := range open {
@@ -83,12 +75,14 @@ func (p *pass) advance(ctx context.Context, d *death) error {
 		case policy.NeedQuiet:
 			err = p.quiet(ctx, d)
 		case policy.NeedWitnesses:
-			err = p.witnesses(ctx, d)
+			err = p.oneWitness(ctx, d)
 		case policy.NeedPreflight:
 			pre := p.preflight(ctx, d)
 			d.facts.Preflight = &pre
+		case policy.NeedProbe:
+			return nil // the probe begins now, and what it leaves time for comes beside it
 		default:
-			return nil
+			return p.allWitnesses(ctx, d)
 		}
 		if err != nil {
 			return err
@@ -241,8 +235,16 @@ func (p *pass) observe(ctx context.Context, r witness.Root) (witness.Observation
 	return o, err
 }
 
-// witnesses searches for proof of the update, and fixes the episode with it.
+// witnesses searches for all proof of the update, and fixes the episode with it.
 func (p *pass) witnesses(ctx context.Context, d *death) error {
+	if err := p.oneWitness(ctx, d); err != nil {
+		return err
+	}
+	return p.allWitnesses(ctx, d)
+}
+
+// oneWitness searches for proof of the update until there is some, which is enough for the table.
+func (p *pass) oneWitness(ctx context.Context, d *death) error {
 	req := witness.Request{
 		Verdict: d.facts.Signature, Roots: d.run.Roots, Boot: d.run.Boot, Death: d.note.Identities, Window: d.window(),
 		Rows: p.rows, Sources: p.h.cfg.Sources, Modules: map[string]witness.Modules{},
@@ -252,11 +254,28 @@ func (p *pass) witnesses(ctx context.Context, d *death) error {
 			req.Modules[name] = rt.Modules
 		}
 	}
-	found, err := witness.Gather(ctx, req)
+	s, err := witness.Begin(ctx, req)
 	if err != nil {
 		return fmt.Errorf("search for witnesses: %w", err)
 	}
-	d.facts.Witnesses = &found
+	d.search = s
+	if found := s.Found(); found.Holds() {
+		d.facts.Witnesses = &found
+		return nil
+	}
+	return p.allWitnesses(ctx, d)
+}
+
+// allWitnesses ends a search that oneWitness left. Nothing is written about a death before.
+func (p *pass) allWitnesses(ctx context.Context, d *death) error {
+	if d.search == nil {
+		return nil
+	}
+	found, err := d.search.Finish(ctx)
+	if err != nil {
+		return fmt.Errorf("search for witnesses: %w", err)
+	}
+	d.facts.Witnesses, d.search = &found, nil
 	return nil
 }
 

@@ -92,7 +92,7 @@ type pass struct {
 	read      bool // rows were read
 	release   func() error
 
-	mu      sync.Mutex          // guards the maps while launches go on side by side
+	mu      sync.Mutex          // guards the maps while launches go on side by side, or beside a probe
 	touched map[ledger.Key]bool // records that changed, for notices and reports
 	result  Result
 }

@@ -13,18 +13,33 @@ import (
 //
 // The error is that of a context that ended; the findings are then void.
 func Gather(ctx context.Context, q Request) (Findings, error) {
-	if err := ctx.Err(); err != nil {
-		return Findings{}, fmt.Errorf("gather witnesses: %w", err)
+	g, err := Begin(ctx, q)
+	if err != nil {
+		return Findings{}, err
 	}
-	var f Findings
+	return g.Finish(ctx)
+}
+
+// Search is a [Gather] in two steps, for a caller that has something to do as soon as one witness holds. It is used by
+// one goroutine at a time.
+type Search struct {
+	q     Request
+	roots []*search // none when there is nothing to be looked at
+	void  Findings  // then
+}
+
+// Begin looks for W1 and W2, which cost little where the identities were recorded. The error is as with Gather.
+func Begin(ctx context.Context, q Request) (*Search, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("gather witnesses: %w", err)
+	}
+	g := &Search{q: q}
 	// Without a span there is nothing to be bound to: even two identities that differ may have nothing to do with the
 	// run.
 	if why, jump := unusable(q.Window); why != "" {
-		f.ClockJump = jump
-		for _, k := range []Kind{BootIdentity, UpdateJournal, FileProof} {
-			f.absent(k, "", why)
-		}
-		return f, nil
+		g.void.ClockJump = jump
+		g.nothing(why)
+		return g, nil
 	}
 	roots := q.relevant()
 	if len(roots) == 0 {
@@ -32,30 +47,67 @@ func Gather(ctx context.Context, q Request) (Findings, error) {
 		if q.Verdict.Root == "" && len(q.Verdict.Asked) == 0 {
 			why = "the failure names no managed root"
 		}
-		for _, k := range []Kind{BootIdentity, UpdateJournal, FileProof} {
-			f.absent(k, "", why)
-		}
-		return f, nil
+		g.nothing(why)
+		return g, nil
 	}
 	// The identities come first: they find the two sides that the file proof compares, and the journal fills one in
 	// where the identities leave it open.
 	for _, r := range roots {
-		s := &search{q: &q, root: r, source: q.Sources[r.Kind], out: &f}
+		s := &search{q: &g.q, root: r, source: q.Sources[r.Kind], out: &Findings{}}
 		s.history, _ = s.source.(History)
 		s.identities(ctx)
 		s.journal(ctx)
-		if r.Name == q.Verdict.Root {
-			s.files(ctx)
-		}
-		// A question that the context cut off reads as an absence; such findings must not be taken for an answer.
-		if err := ctx.Err(); err != nil {
-			return Findings{}, fmt.Errorf("gather witnesses of root %s: %w", r.Name, err)
+		g.roots = append(g.roots, s)
+		if err := s.cut(ctx); err != nil {
+			return nil, err
 		}
 	}
-	if q.Verdict.Root == "" || roots[0].Name != q.Verdict.Root {
+	return g, nil
+}
+
+// Found is what was found up to now. What Finish finds beside it takes no witness back.
+func (g *Search) Found() Findings {
+	f := Findings{ClockJump: g.void.ClockJump}
+	for _, s := range g.roots {
+		f.Evidence = append(f.Evidence, s.out.Evidence...)
+	}
+	return f
+}
+
+// Finish looks for W3 and returns all that was found. It is called once; the error is as with Gather.
+func (g *Search) Finish(ctx context.Context) (Findings, error) {
+	if len(g.roots) == 0 {
+		return g.void, nil
+	}
+	var f Findings
+	for _, s := range g.roots {
+		if s.root.Name == g.q.Verdict.Root {
+			s.files(ctx)
+			if err := s.cut(ctx); err != nil {
+				return Findings{}, err
+			}
+		}
+		f.Evidence, f.Absent = append(f.Evidence, s.out.Evidence...), append(f.Absent, s.out.Absent...)
+	}
+	if g.q.Verdict.Root == "" || g.roots[0].root.Name != g.q.Verdict.Root {
 		f.absent(FileProof, "", "no declared root owns the module that lacks the name")
 	}
 	return f, nil
+}
+
+func (g *Search) nothing(why string) {
+	for _, k := range []Kind{BootIdentity, UpdateJournal, FileProof} {
+		g.void.absent(k, "", why)
+	}
+}
+
+// cut is the error of a context that ended: a question that it cut off reads as an absence, and such findings must not be
+// taken for an answer.
+func (s *search) cut(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("gather witnesses of root %s: %w", s.root.Name, err)
+	}
+	return nil
 }
 
 // unusable says why nothing can be a witness in a window, and whether a jump of the clock is why.
