@@ -156,5 +156,8 @@ func (s *sim) breaks(ctx context.Context, name, rev string) (*managed.Run, error
 	time.Sleep(time.Millisecond)
 	s.tree.set(rev)
 	time.Sleep(time.Millisecond)
-	return r, r.Fail(ctx, managed.Failure{Text: []byte(torn), Exit: classify.Exit{Code: 1}})
+	return r, r.Fail(ctx, broken)
 }
+
+// broken is how an agent ends that an update broke.
+var broken = managed.Failure{Text: []byte(torn), Exit: classify.Exit{Code: 1}}

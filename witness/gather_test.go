@@ -479,3 +479,41 @@ func ExampleGather() {
 	// no update_journal: the journal has no update of this root
 	// culprit: b
 }
+
+func ExampleBegin() {
+	q := request(twoRevisions(150))
+	q.Death = []witness.Identity{{Root: "acme", Kind: "memory", Revision: "b"}}
+	s, err := witness.Begin(context.Background(), q)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("begin a probe:", s.Found().Holds())
+	all, err := s.Finish(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("culprit:", all.Culprit().Commit)
+	// Output:
+	// begin a probe: true
+	// culprit: b
+}
+
+func TestWhole(t *testing.T) {
+	t.Parallel()
+	for _, id := range []witness.Identity{
+		{Revision: "3f7a"}, {Revision: "1.0+local"}, {Revision: "1.0+0123456789abcdeg"}, {Revision: "1.0+0123456789abcde"},
+		{Revision: "b+0123456789abcdef"},
+		{Revision: "a", Dirty: []witness.File{{Path: "x", Digest: "y"}}}, {Revision: "a", Bindings: []witness.Binding{{Path: "x"}}},
+		{Unknown: "why"},
+	} {
+		got, ok := witness.Whole(id.Key())
+		if ok && (got.Key() != id.Key() || len(id.Dirty)+len(id.Bindings) > 0 || !id.Known()) {
+			t.Errorf("the key %q is read as %+v, and was that of %+v", id.Key(), got, id)
+		}
+		if clean := id.Known() && len(id.Dirty)+len(id.Bindings) == 0; ok != clean && id.Revision != "b+0123456789abcdef" {
+			t.Errorf("the key %q says everything: %t, want %t", id.Key(), ok, clean)
+		}
+	}
+}
