@@ -4,7 +4,8 @@
 // Call [Gather] first. It takes what is known of a death as a [Request], which also names the [Source] of each kind
 // of root, and returns [Findings]: the witnesses that hold, and for each that does not a sentence that says why. A
 // Source reads what a root holds ([Identity]); rarer powers ([History], [Dated], [BatchReader], [Observer]) are
-// optional interfaces that it may have as well. Package witness/witnesstest checks any Source.
+// optional interfaces that it may have as well. [Begin] is the same in two steps, for a caller that can go on with the
+// first witness. Package witness/witnesstest checks any Source.
 //
 // Gather refuses to guess. Each witness is bound to the root that owns the module which lacks the name, or to a root
 // whose code asked for it, and to the span from boot to death; a span that runs backwards proves nothing; a moment
