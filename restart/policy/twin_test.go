@@ -182,7 +182,7 @@ func twin(f policy.Facts, l policy.Limits) (out policy.Decision) {
 	switch out.Verdict {
 	case policy.Skip, policy.Defer, policy.Relaunch:
 	case policy.LeaveAlone:
-		out.Loud = f.Silenced || out.Code == "runner_lost"
+		out.Loud = f.Silenced || f.Lost
 	default:
 		out.Loud = true
 	}
