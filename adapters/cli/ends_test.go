@@ -1,14 +1,10 @@
 package cli_test
 
 import (
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/mulligan-dev/mulligan/adapters/systemd"
 	"github.com/mulligan-dev/mulligan/internal/require"
 )
 
@@ -20,34 +16,7 @@ func TestRunnersKilled(t *testing.T) {
 		return
 	}
 	w := newHungry(t)
-	scout, worker := filepath.Join(t.TempDir(), "go"), filepath.Join(t.TempDir(), "go")
-	first := w.command(scout, "scout")
-	if err := first.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = first.Process.Kill(); _ = first.Wait() }()
-	run := []string{"--unit=worker", "--working-directory=" + w.live}
-	c := w.command(worker, "worker", "FIRST=1")
-	for _, kv := range c.Env {
-		run = append(run, "--setenv="+kv)
-	}
-	if out, err := exec.CommandContext(t.Context(), "systemd-run", append(run, c.Args...)...).CombinedOutput(); err != nil {
-		t.Fatalf("%v, %s", err, out)
-	}
-	w.said(scout, "began")
-	w.said(worker, "began")
-	if out, err := mulligan(t, w.env, "swap", "--", "git", "-C", w.live, "pull", "-q"); err != nil {
-		t.Fatalf("%v, %s", err, out)
-	}
-	w.tell(scout, "import")
-	pid, err := strconv.Atoi(w.said(scout, "up"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	unit, err := systemd.OfProcess(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, _, unit := w.updated()
 
 	// The service looks around every half a minute. A look by hand is as good.
 	looked := func(over bool) bool {
