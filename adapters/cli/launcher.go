@@ -36,7 +36,8 @@ func (h *host) launcher() (restart.Launcher, error) {
 }
 
 // unitLauncher is a systemd launcher that reaches the manager when there is something to launch: most commands launch
-// nothing, and a manager that was started anew is reached again.
+// nothing, and a manager that was started anew is reached again. Where the bus is out of reach, as in a sandbox, systemd's
+// programs are taken if they have a way.
 type unitLauncher struct {
 	manager systemd.Manager
 	command func(restart.Order) []string
@@ -44,7 +45,7 @@ type unitLauncher struct {
 
 	mu   sync.Mutex
 	conn *systemd.Conn
-	in   *systemd.Launcher
+	in   restart.Launcher
 }
 
 // Mode implements restart.Launcher.
@@ -56,7 +57,7 @@ func (l *unitLauncher) Preflight(ctx context.Context, o restart.Order) policy.Pr
 	if p := restart.SupervisedPreflight(o.Dead); p.Code != "" {
 		return p
 	}
-	in, err := l.reach()
+	in, err := l.reach(ctx)
 	if err != nil {
 		return policy.Preflight{Code: systemd.Unreachable, Text: err.Error()}
 	}
@@ -65,7 +66,7 @@ func (l *unitLauncher) Preflight(ctx context.Context, o restart.Order) policy.Pr
 
 // Launch implements restart.Launcher.
 func (l *unitLauncher) Launch(ctx context.Context, o restart.Order) (restart.Started, error) {
-	in, err := l.reach()
+	in, err := l.reach(ctx)
 	if err != nil {
 		return restart.Started{}, err
 	}
@@ -111,20 +112,34 @@ func (m managers) each(ctx context.Context, ask func(*systemd.Conn) error) error
 	return errors.Join(errs...)
 }
 
-func (l *unitLauncher) reach() (*systemd.Launcher, error) {
+// reach finds a way to the manager. That through the programs is not kept: the bus may be back by the next time.
+func (l *unitLauncher) reach(ctx context.Context) (restart.Launcher, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.in != nil && l.conn.Connected() {
 		return l.in, nil
 	}
 	l.drop()
-	conn, err := systemd.Connect(context.Background(), l.manager) // the connection lives as long as its context
-	if err != nil {
-		return nil, fmt.Errorf("launch in a unit: %w", err)
+	c := systemd.LauncherConfig{Command: l.command, Env: l.env}
+	conn, err := systemd.Connect(context.WithoutCancel(ctx), l.manager) // the connection lives as long as its context
+	var bus *systemd.BusError
+	switch {
+	case err == nil:
+		c.Conn = conn
+		in, err := systemd.NewLauncher(c)
+		if err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		l.conn, l.in = conn, in
+		return in, nil
+	case errors.As(err, &bus):
+		programs, err := bus.Programs(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("launch in a unit: %w", err)
+		}
+		return programs.NewLauncher(c)
 	}
-	l.conn = conn
-	l.in, err = systemd.NewLauncher(systemd.LauncherConfig{Conn: conn, Command: l.command, Env: l.env})
-	return l.in, err
+	return nil, fmt.Errorf("launch in a unit: %w", err)
 }
 
 // drop closes the connection.

@@ -109,7 +109,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// hungryWorld is a checkout with an update to come, and a healer that is a service.
+// hungryWorld is a checkout with an update to come.
 type hungryWorld struct {
 	t    *testing.T
 	live string
@@ -131,11 +131,7 @@ func newHungry(t *testing.T) *hungryWorld {
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := &hungryWorld{t, live, []string{"MULLIGAN_HOME=" + t.TempDir(), "MULLIGAN_CONFIG=" + conf}}
-	if out, err := mulligan(t, w.env, "service", "install", "--system", "--yes"); err != nil {
-		t.Fatalf("%v, %s", err, out)
-	}
-	return w
+	return &hungryWorld{t, live, []string{"MULLIGAN_HOME=" + t.TempDir(), "MULLIGAN_CONFIG=" + conf}}
 }
 
 // command is an agent as a managed run. The system's own interpreter comes first: a shim before it costs seconds in this
@@ -147,10 +143,13 @@ func (w *hungryWorld) command(goes, name string, env ...string) *exec.Cmd {
 	return c
 }
 
-// updated begins two agents, scout as a plain run and worker as a service by itself, which its manager ends when the kernel kills
+// updated installs the healer's service and begins two agents, scout as a plain run and worker as a service by itself, which its manager ends when the kernel kills
 // in it, and updates the tree under both. Then scout has been put back, into the unit.
 func (w *hungryWorld) updated(properties ...string) (scout, worker string, unit systemd.Unit) {
 	w.t.Helper()
+	if out, err := mulligan(w.t, w.env, "service", "install", "--system", "--yes"); err != nil {
+		w.t.Fatalf("%v, %s", err, out)
+	}
 	scout, worker = filepath.Join(w.t.TempDir(), "go"), filepath.Join(w.t.TempDir(), "go")
 	first := w.command(scout, "scout")
 	if err := first.Start(); err != nil {
