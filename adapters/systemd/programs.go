@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,9 +65,38 @@ func (p *Programs) exec(ctx context.Context, program string, args ...string) (st
 		return "", fmt.Errorf("%s: %w", program, cause) // it was killed, and may have done what it was to do
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s: %w: %s", program, err, strings.TrimSpace(text.String()))
+		return "", &programError{program: program, err: err, said: strings.TrimSpace(text.String())}
 	}
 	return out.String(), nil
+}
+
+// programError is a program that ended badly, or could not be started.
+type programError struct {
+	program string
+	err     error
+	said    string // on its standard error
+}
+
+func (e *programError) Error() string { return fmt.Sprintf("%s: %v: %s", e.program, e.err, e.said) }
+
+func (e *programError) Unwrap() error { return e.err }
+
+// refusals are the exit codes by which systemctl passes on a refusal of the manager's to queue a job: the job is of no use
+// for such a unit, it is not allowed, there is no such unit, the unit's file cannot be loaded.
+var refusals = []int{3, 4, 5, 6}
+
+// refused are the words, in the language that exec asks for, of what has the general exit code too and is a refusal all the
+// same: the manager's, and a request that found no way to anybody.
+var refused = []string{"Interactive authentication required", " is masked", "Failed to connect to "}
+
+// definite reports that the manager has refused. The general exit code stands for a lost answer too.
+func (e *programError) definite() bool {
+	var exit *exec.ExitError
+	if !errors.As(e.err, &exit) || !exit.Exited() {
+		return false
+	}
+	return slices.Contains(refusals, exit.ExitCode()) ||
+		slices.ContainsFunc(refused, func(words string) bool { return strings.Contains(e.said, words) })
 }
 
 // show reads properties of a unit, or of the manager when unit is empty.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 
 	godbus "github.com/godbus/dbus/v5"
@@ -79,8 +78,8 @@ func definite(err error) bool {
 	if errors.As(err, &said) {
 		return !slices.Contains(lost, said.Name)
 	}
-	var exit *exec.ExitError
-	return errors.Is(err, ErrNotAllowed) || errors.As(err, &exit) && exit.Exited()
+	var program *programError
+	return errors.Is(err, ErrNotAllowed) || errors.As(err, &program) && program.definite()
 }
 
 // Own implements handoff.Unit: the unit that this process runs in, if it is one of the manager at the other end.

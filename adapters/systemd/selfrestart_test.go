@@ -354,3 +354,37 @@ func TestWhatIsDefinite(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatSystemctlLeavesOpen: only what systemctl passes on as the manager's refusal, or what never reached the manager, is
+// one; an answer that was lost leaves open whether the restart comes.
+func TestWhatSystemctlLeavesOpen(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		script string
+		open   bool
+	}{
+		{"echo 'Failed to restart a.service: Connection reset by peer' >&2; exit 1", true},
+		{"echo 'Failed to restart a.service: Connection timed out' >&2; exit 1", true},
+		{"exit 127", true}, // of a wrapper, as of one that reaches another machine
+		{"kill -9 $$", true},
+		{"echo 'Failed to restart a.service: Access denied' >&2; exit 4", false},
+		{"echo 'Failed to restart a.service: Unit a.service not found.' >&2; exit 5", false},
+		{"exit 6", false}, {"exit 3", false},
+		{"echo 'Failed to restart a.service: Interactive authentication required.' >&2; exit 1", false},
+		{"echo 'Failed to restart a.service: Unit a.service is masked.' >&2; exit 1", false},
+		{"echo 'Failed to connect to bus: No such file or directory' >&2; exit 1", false},
+	} {
+		path := filepath.Join(t.TempDir(), "systemctl")
+		// Another process writes it: what a test that runs beside this one forks would keep ours open, and it busy.
+		if out, err := exec.Command("/bin/sh", "-c", `echo "$2" >"$1" && chmod 700 "$1"`, "sh", path, "#!/bin/sh\n"+c.script).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		r, err := NewRestarter(&Programs{manager: System, systemctl: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Restart(t.Context(), "a.service"); err == nil || errors.Is(err, handoff.ErrUnknown) != c.open {
+			t.Errorf("%s: %v", c.script, err)
+		}
+	}
+}
