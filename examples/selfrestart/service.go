@@ -89,7 +89,8 @@ func serve(ctx context.Context) (code int, err error) {
 	}
 
 	// The sessions: each turn is admitted by the restart and by the drain.
-	service, err := sessions.New(sessions.Config{Store: store, Instances: home.Instances(), Admit: restart.Admit})
+	service, err := sessions.New(sessions.Config{Store: store, Instances: home.Instances(), Admit: restart.Admit,
+		Draining: drainer.Begun()})
 	if err != nil {
 		return 1, err
 	}

@@ -165,9 +165,10 @@ func (c *Coordinator) Close() error {
 
 // Run decides which sessions auto-resume takes up, and takes them up one after the other; meanwhile it delivers the notices
 // of the others, which need not wait for turns that take long. It then looks after sessions that are interrupted or appear
-// later, until ctx ends or with Close; when the process drains it begins nothing more, and may return before. The turns that
-// it began are cancelled when ctx ends or with Close, and not by a drain, which waits for them; Run returns when they have.
-// The error is of notices that could not be read or written: auto-resume has then ended too. Call it once.
+// later, until ctx ends, with Close, or when the process drains, which the Draining of the sessions says; without that it
+// begins nothing more then, and may return before. The turns that it began are cancelled when ctx ends or with Close, and
+// not by a drain, which waits for them; Run returns when they have. The error is of notices that could not be read or
+// written: auto-resume has then ended too. Call it once.
 func (c *Coordinator) Run(ctx context.Context) error {
 	if c.keeper.Boot().Kind == bootnotice.Canary {
 		return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/session"
 	"github.com/mulligan-dev/mulligan/notify/bootnotice"
+	"github.com/mulligan-dev/mulligan/restart/drain"
 	"github.com/mulligan-dev/mulligan/restart/handoff"
 	"github.com/mulligan-dev/mulligan/restart/resume"
 	"github.com/mulligan-dev/mulligan/restart/sessions"
@@ -386,6 +387,28 @@ func TestCoordinatorWhileDraining(t *testing.T) {
 	mu.Unlock()
 	m.settled(i)
 	same(t, "the turns", i.ran(), []string{"s wake"})
+	m.stop(i)
+}
+
+// TestCoordinatorEndsWithADrain: Run returns when the process drains, without a session that would be refused.
+func TestCoordinatorEndsWithADrain(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	d, err := drain.New(drain.Config{})
+	must(t, err)
+	i := m.start(func(_ *CoordinatorConfig, sc *sessions.Config) {
+		sc.Admit, sc.Draining = d.Admit, d.Begun()
+	}, &agents{})
+	i.run()
+	_, err = d.Drain(t.Context(), drain.Order{Sessions: i.s})
+	must(t, err)
+	select {
+	case err := <-i.over:
+		must(t, err)
+		i.over <- nil
+	case <-time.After(time.Minute):
+		t.Error("the process has drained, and it goes on")
+	}
 	m.stop(i)
 }
 

@@ -1,10 +1,11 @@
 // Package drain stops a process that runs sessions without losing sight of what it was doing: it admits nothing new,
 // says durably which turns were open, waits for them, and reports those that would not end.
 //
-// Begin with [New], give [Drain.Admit] to the sessions, and call [Drain.Drain] once when the process is to stop:
+// Begin with [New], give [Drain.Admit] and [Drain.Begun] to the sessions, and call [Drain.Drain] once when the process is
+// to stop:
 //
 //	d, err := drain.New(drain.Config{})
-//	service, err := sessions.New(sessions.Config{Store: store, Instances: instances, Admit: d.Admit})
+//	service, err := sessions.New(sessions.Config{Store: store, Instances: instances, Admit: d.Admit, Draining: d.Begun()})
 //	...
 //	result, err := d.Drain(ctx, drain.Order{Sessions: service, Why: "deploy", Teardown: closeAll})
 //	os.Exit(result.ExitCode()) // the host's decision: this package never exits the process

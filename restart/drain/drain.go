@@ -90,6 +90,7 @@ type Drain struct {
 	why      string
 	admitted map[*admission]struct{}
 	left     chan struct{} // has a value when somebody left since the last look
+	begun    chan struct{} // closed when the drain begins
 	done     chan struct{}
 	result   Result
 }
@@ -135,7 +136,7 @@ func New(c Config) (*Drain, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Drain{c: c, phase: Open, admitted: map[*admission]struct{}{}, left: make(chan struct{}, 1),
-		done: make(chan struct{})}, nil
+		begun: make(chan struct{}), done: make(chan struct{})}, nil
 }
 
 // Bound is how long a drain takes at most, from its beginning to the return of Drain.
@@ -149,6 +150,9 @@ func (d *Drain) Phase() Phase {
 	defer d.mu.Unlock()
 	return d.phase
 }
+
+// Begun is closed when the drain begins, after which nobody is admitted. It is the Draining of a sessions.Config.
+func (d *Drain) Begun() <-chan struct{} { return d.begun }
 
 // Admit lets one piece of work in, by the name of its session, until leave is called; calling that twice is once. After
 // the drain began it is refused with ErrDraining. It is the Admit of a sessions.Config; a host may ask it too for what is
@@ -219,6 +223,7 @@ func (d *Drain) begin(why string) bool {
 		why = "it was asked to"
 	}
 	d.phase, d.since, d.why = Waiting, time.Now(), why
+	close(d.begun)
 	return true
 }
 

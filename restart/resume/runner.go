@@ -121,8 +121,8 @@ type Item struct {
 	Decision
 }
 
-// Run makes a pass at once and then one every Rescan, until the context ends, or a pass comes to a session that it may not
-// take up because the process drains. A turn that it is running is cancelled when the context ends; one that a drain waits
+// Run makes a pass at once and then one every Rescan, until the context ends or the process drains: the service's Draining
+// says so, and without one a pass that comes to a session which it may not take up for that. A turn that it is running is cancelled when the context ends; one that a drain waits
 // for is not.
 func (r *Runner) Run(ctx context.Context) {
 	for ctx.Err() == nil {
@@ -139,6 +139,9 @@ func (r *Runner) Run(ctx context.Context) {
 		timer := time.NewTimer(r.c.Rescan + rand.N(r.c.Rescan/5+1))
 		select {
 		case <-ctx.Done():
+		case <-r.c.Sessions.Draining:
+			timer.Stop()
+			return
 		case <-r.soon:
 		case <-timer.C:
 		}

@@ -422,6 +422,44 @@ func TestADrainingProcessResumesNothingAndLeavesNoTrace(t *testing.T) {
 	}
 }
 
+// TestRunEndsWhenTheProcessDrains: it ends with the drain's beginning, where there is no session to be refused.
+func TestRunEndsWhenTheProcessDrains(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		d, err := drain.New(drain.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := sessions.New(sessions.Config{Store: plain{w.store}, Instances: memory.As(w.home, w.home.Spawn()), Admit: d.Admit, Draining: d.Begun()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(w.ctx)
+		defer cancel()
+		r, ended := w.runner(s, &host{}, resume.Config{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			r.Run(ctx)
+		}()
+		time.Sleep(time.Hour)
+		select {
+		case <-ended:
+			t.Error("it ended before the drain began")
+		default:
+		}
+		if _, err := d.Drain(w.ctx, drain.Order{Sessions: s}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		select {
+		case <-ended:
+		default:
+			t.Error("the process has drained, and it goes on")
+		}
+	})
+}
+
 // TestAProcessThatAdmitsNobodyForNow: one that waits for its restart begins no turn. That is no error of the session's, uses
 // up nothing, and passes by.
 func TestAProcessThatAdmitsNobodyForNow(t *testing.T) {

@@ -32,6 +32,9 @@ type Config struct {
 	// Admit is asked before each turn, and says that it is over by calling leave. A component that stops admitting, as a
 	// drain does, returns its error; nil admits every turn.
 	Admit func(name string) (leave func(), err error)
+	// Draining is closed when this process begins to stop: what looks for work, as auto-resume does, then ends. Nil means
+	// that nobody says so, and it is found out when a turn is refused.
+	Draining <-chan struct{}
 	// Now is the clock, which runs in suspend. Nil means the machine's.
 	Now func() stamp.Time
 	// Poll is how often the log is looked at when no hint comes; zero means DefaultPoll.
