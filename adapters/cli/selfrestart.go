@@ -135,14 +135,12 @@ func (r *selfRestartCommand) ask(ctx context.Context, c config.SelfRestart, dir 
 		defer notices.Close()
 		hc.Notices = notices
 	}
-	history, err := handoff.OpenHistory(dir)
-	if err != nil {
-		return err
-	}
-	defer history.Close()
+	history := &lateHistory{dir: dir}
+	defer history.close()
 	hc.History = history
 	woken := false
 	if u != nil {
+		var err error
 		if woken, err = r.visit(ctx, u, notices); err != nil {
 			return err
 		}

@@ -80,10 +80,8 @@ func mulligan(t *testing.T, env []string, args ...string) (string, error) {
 // answer installs at a terminal, where somebody answers.
 func answer(t *testing.T, env []string, says string, flags ...string) string {
 	t.Helper()
-	if _, err := exec.LookPath("script"); err != nil {
-		t.Fatal("script is missing: apt-get install bsdutils")
-	}
-	cmd := exec.CommandContext(t.Context(), "script", "-qec", strings.Join(append([]string{"mulligan service install"}, flags...), " "), "/dev/null")
+	script := require.Program(t, "script", "apt-get install bsdutils")
+	cmd := exec.CommandContext(t.Context(), script, "-qec", strings.Join(append([]string{"mulligan service install"}, flags...), " "), "/dev/null")
 	cmd.Env, cmd.Stdin = append(os.Environ(), env...), strings.NewReader(says)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

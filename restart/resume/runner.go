@@ -122,8 +122,8 @@ type Item struct {
 }
 
 // Run makes a pass at once and then one every Rescan, until the context ends or the process drains: the service's Draining
-// says so, and without one a pass that comes to a session which it may not take up for that. A turn that it is running is cancelled when the context ends; one that a drain waits
-// for is not.
+// says so, and without one a pass that comes to a session which it may not take up for that. A turn that it is running is
+// cancelled when the context ends; one that a drain waits for is not.
 func (r *Runner) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		items, err := r.Pass(ctx)
