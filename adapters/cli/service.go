@@ -18,6 +18,7 @@ import (
 	"github.com/mulligan-dev/mulligan/adapters/config"
 	"github.com/mulligan-dev/mulligan/adapters/systemd"
 	"github.com/mulligan-dev/mulligan/notify"
+	"github.com/mulligan-dev/mulligan/restart/drain"
 )
 
 // stopTimeout is how long the service gets to stop: longer than a drain with the default waits takes at most (56 s).
@@ -41,9 +42,7 @@ func newService(s *shared) *cobra.Command {
 			"the user's manager, unless --system is given.",
 		Args: s.args(noneOr("command")),
 	}
-	c.RunE = s.run(func(c *cobra.Command, _ []string) error {
-		return usage("what about the service? `%s --help` shows the commands", c.CommandPath())
-	})
+	c.RunE = s.run(func(c *cobra.Command, _ []string) error { return c.Help() })
 	c.AddCommand(newServiceInstall(s), newServiceStatus(s))
 	return c
 }
@@ -364,9 +363,9 @@ func (v *serviceCommand) status(ctx context.Context) error {
 
 // ends are what the exit codes of the loop mean for whoever looks at its service.
 var ends = map[int]string{
-	CodeUsage:    "the config has a mistake in it, so it is not started again",
-	CodeDisabled: "the healer was switched off or paused, or something survived its stop: it ended as it was told to",
-	4:            "the stop took too long, so it is not started again",
+	CodeUsage:         "the config has a mistake in it, so it is not started again",
+	CodeDisabled:      "the healer was switched off or paused, or something survived its stop: it ended as it was told to",
+	drain.ExitOverran: "the stop took too long, so it is not started again",
 }
 
 // lastEnd is how the last run ended.
