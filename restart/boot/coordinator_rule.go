@@ -19,8 +19,8 @@ var later = bootnotice.Ruling{Fate: bootnotice.Resumed}
 // taken from the pass: an operator may have answered meanwhile.
 func (c *Coordinator) rule(ctx context.Context, name string) bootnotice.Ruling {
 	item, st := c.runner.Look(ctx, name)
-	if item.Outcome == resume.Owned && c.runner.Running(name) {
-		return later // the turn that has just begun takes the notice along
+	if (item.Outcome == resume.Owned || item.Outcome == resume.Woken) && c.runner.Running(name) {
+		return later // the turn that has just begun takes the notice along; what is being given back is seen after the pass
 	}
 	if owed := c.owed.Load(); owed > 0 && (item.Outcome == resume.Woken || item.Outcome == resume.Capped) && int64(c.runner.Left()) <= owed {
 		return later // the places are for those that are resumed; what they leave is seen after the pass
