@@ -190,6 +190,7 @@ type ProgramLauncher struct {
 var _ restart.Launcher = (*ProgramLauncher)(nil)
 
 // NewLauncher checks the config, which has neither Conn nor Scope.
+// While systemd-run starts a unit, its command line with the environment can be read by other users of the machine.
 func (p *Programs) NewLauncher(c LauncherConfig) (*ProgramLauncher, error) {
 	if c.Conn != nil || c.Scope {
 		return nil, errors.New("systemd launcher through its programs: Conn and Scope need a connection to the bus")
