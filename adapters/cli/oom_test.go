@@ -47,8 +47,9 @@ while True:
     eaten.append(b"x" * (1 << 20) + os.urandom(1))
 `
 
-// memory are the limits of a unit whose agent is hungry.
-var memory = []string{"MemoryMax=64M", "MemorySwapMax=0"}
+// memory are the limits of a unit whose agent is hungry. They leave it no doubt which of its processes is the largest: the kernel
+// counts the pages of a program too, and a runner has some 30 MB of them.
+var memory = []string{"MemoryMax=128M", "MemorySwapMax=0"}
 
 // TestOutOfMemory has the kernel kill for memory under a healer that is a service: first a tool of an agent that was put back
 // into a unit of its own, which the agent survives, then that agent, and one that was never put back.
@@ -89,8 +90,10 @@ func TestOutOfMemory(t *testing.T) {
 
 	w.tell(worker, "eat")
 	s = w.settled("worker", func(s shown) bool { return s.Kind != "run" })
+	// Should the kernel take the runner as well, its manager is who knows.
+	told := s.Run.Cause == "oom" || s.Run.State == "lost"
 	if s.Kind != "answer" || s.Card.Verdict.Reason != "oom" || s.Card.Verdict.Title != "Out of memory" ||
-		!strings.Contains(s.Card.Verdict.Text, "is not an update's: out of memory.") || s.Run.Cause != "oom" || s.Replacement != nil {
+		!strings.Contains(s.Card.Verdict.Text, "is not an update's: out of memory.") || !told || s.Replacement != nil {
 		t.Errorf("an agent that was killed for memory the first time: %+v", s)
 	}
 
@@ -208,7 +211,7 @@ type shown struct {
 		State, Launch string
 		Verdict       struct{ Reason, Title, Text string }
 	}
-	Run         struct{ Cause string }
+	Run         struct{ State, Cause string }
 	Replacement *struct{ Run, State, Signal, Cause string }
 }
 
