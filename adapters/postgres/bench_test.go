@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mulligan-dev/mulligan/ledger/session"
+	"github.com/mulligan-dev/mulligan/ledger/session/sessiontest"
 )
 
 // BenchmarkAppend measures what a durable event of 300 bytes costs when 1, 8 or 64 sessions append at once, judged and
@@ -105,34 +106,4 @@ func (x *bare) append(b *testing.B, w int, id string) error {
 }
 
 // BenchmarkRead reads a session of 100,000 events, by pages.
-func BenchmarkRead(b *testing.B) {
-	const events = 100_000
-	s := mustOpen(b, fresh(b)).Sessions()
-	for i := 0; i < events; i += 1000 {
-		var batch []session.Draft
-		for j := range 1000 {
-			batch = append(batch, say(fmt.Sprint(i+j)))
-		}
-		if _, err := s.Append(b.Context(), "s", batch); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for b.Loop() {
-		n := 0
-		for after := uint64(0); ; {
-			page, err := s.Read(b.Context(), "s", after, 0)
-			if err != nil {
-				b.Fatal(err)
-			}
-			if len(page) == 0 {
-				break
-			}
-			n += len(page)
-			after = page[len(page)-1].Seq
-		}
-		if n != events {
-			b.Fatalf("%d events", n)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/events, "ns/event")
-}
+func BenchmarkRead(b *testing.B) { sessiontest.BenchRead(b, mustOpen(b, fresh(b)).Sessions()) }

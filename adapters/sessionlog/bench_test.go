@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mulligan-dev/mulligan/ledger/session"
+	"github.com/mulligan-dev/mulligan/ledger/session/sessiontest"
 )
 
 // BenchmarkAppend measures what a durable event of 300 bytes costs when 1, 8 or 64 sessions append at once, judged and
@@ -80,35 +81,7 @@ func BenchmarkAppend(b *testing.B) {
 
 // BenchmarkRead reads a session of 100,000 events, by pages.
 func BenchmarkRead(b *testing.B) {
-	const events = 100_000
-	s := mustOpen(b, Config{Path: filepath.Join(b.TempDir(), "sessions.log")})
-	for i := 0; i < events; i += 1000 {
-		var batch []session.Draft
-		for j := range 1000 {
-			batch = append(batch, say(fmt.Sprint(i+j)))
-		}
-		if _, err := s.Append(b.Context(), "s", batch); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for b.Loop() {
-		n := 0
-		for after := uint64(0); ; {
-			page, err := s.Read(b.Context(), "s", after, 0)
-			if err != nil {
-				b.Fatal(err)
-			}
-			if len(page) == 0 {
-				break
-			}
-			n += len(page)
-			after = page[len(page)-1].Seq
-		}
-		if n != events {
-			b.Fatalf("%d events", n)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/events, "ns/event")
+	sessiontest.BenchRead(b, mustOpen(b, Config{Path: filepath.Join(b.TempDir(), "sessions.log")}))
 }
 
 // BenchmarkOpenSessions is the memory of a store with 10,000 sessions of ten events.

@@ -48,3 +48,36 @@ func Bench(b *testing.B, open func(b *testing.B) session.Store) {
 		})
 	}
 }
+
+// BenchRead fills a session with 100,000 events and reads it from the beginning, by pages ("ns/event").
+func BenchRead(b *testing.B, s session.Store) {
+	const events, batch = 100_000, 1000
+	for i := 0; i < events; i += batch {
+		drafts := make([]session.Draft, batch)
+		for j := range drafts {
+			id := fmt.Sprint(i + j)
+			drafts[j] = session.Say(day(0), id, json.RawMessage(`"`+id+`"`))
+		}
+		if _, err := s.Append(b.Context(), "s", drafts); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		n := 0
+		for after := uint64(0); ; {
+			page, err := s.Read(b.Context(), "s", after, 0)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if len(page) == 0 {
+				break
+			}
+			n += len(page)
+			after = page[len(page)-1].Seq
+		}
+		if n != events {
+			b.Fatalf("%d events", n)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/events, "ns/event")
+}
