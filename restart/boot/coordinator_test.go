@@ -182,6 +182,53 @@ func (m *machine) texts(name string) (out []string) {
 	return out
 }
 
+// givenBack is a store that calls while a session has just been given back, and who gave it back does not know yet.
+type givenBack struct {
+	session.Store
+	meanwhile func(name string)
+}
+
+func (g givenBack) Append(ctx context.Context, name string, batch []session.Draft) (session.Receipt, error) {
+	receipt, err := g.Store.Append(ctx, name, batch)
+	var p session.Lease
+	if err == nil && batch[0].Kind == session.KindLease && batch[0].Into(&p) == nil && p.Release {
+		g.meanwhile(name)
+	}
+	return receipt, err
+}
+
+// TestCoordinatorWaitsForWhatIsGivenBack: a session that had only to be cleared is free in the log a moment before its handle
+// is closed. Whoever looks then must not take it for one that cannot be woken: it is woken a moment later.
+func TestCoordinatorWaitsForWhatIsGivenBack(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	before := m.start(nil, &agents{})
+	h, err := before.s.Open(t.Context(), "s")
+	must(t, err)
+	turn, err := h.Begin(t.Context(), sessions.Start{})
+	must(t, err)
+	_, err = turn.Append(t.Context(), session.Reply(before.s.Now(), "reply", session.ModelTurn{}))
+	must(t, err)
+	m.kill(before)
+
+	a := &agents{}
+	var i *instance
+	var seen []bootnotice.Fate
+	i = m.start(func(_ *CoordinatorConfig, c *sessions.Config) {
+		c.Store = givenBack{m.store, func(name string) { seen = append(seen, i.rule(context.Background(), name).Fate) }}
+	}, a)
+	i.run()
+	m.until("it is woken", func() bool { return slices.Contains(a.ran(), "s wake") })
+	m.settled(i)
+	m.stop(i)
+	if len(seen) == 0 || seen[0] != later.Fate {
+		t.Errorf("while it was given back it was to be told as %q", seen)
+	}
+	if got := a.ran(); len(got) != 1 || len(m.texts("s")) != 1 {
+		t.Errorf("turns %v, notices %v", got, m.texts("s"))
+	}
+}
+
 // TestCoordinatorCap: what is resumed and what is woken share one cap, and auto-resume comes first.
 func TestCoordinatorCap(t *testing.T) {
 	t.Parallel()
