@@ -247,31 +247,37 @@ func TestOddPathAndSettings(t *testing.T) {
 	}
 }
 
-// A watcher in another process hears of what this one appends.
+// A watcher in another process hears of what this one appends, and no less of what comes the moment it has begun to watch.
 func TestWatchAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "m.db")
 	here, there := mustOpen(t, path).Sessions(), mustOpen(t, path).Sessions()
-	hints, err := there.Watch(t.Context(), "s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 3 {
-		if _, err := here.Append(t.Context(), "s", []session.Draft{say(fmt.Sprint(i))}); err != nil {
+	last := uint64(0)
+	for range 10 {
+		ctx, cancel := context.WithCancel(t.Context())
+		hints, err := there.Watch(ctx, "s")
+		if err != nil {
 			t.Fatal(err)
 		}
-		for {
-			select {
-			case <-hints:
-			case <-time.After(30 * time.Second):
-				t.Fatal("no hint came")
-			}
-			if h, err := there.Head(t.Context(), "s"); err != nil {
+		for range 2 {
+			if _, err := here.Append(ctx, "s", []session.Draft{say(fmt.Sprint(last))}); err != nil {
 				t.Fatal(err)
-			} else if h.Last == uint64(i+1) {
-				break
+			}
+			last++
+			for heard := uint64(0); heard != last; {
+				select {
+				case <-hints:
+				case <-time.After(30 * time.Second):
+					t.Fatal("no hint came")
+				}
+				h, err := there.Head(ctx, "s")
+				if err != nil {
+					t.Fatal(err)
+				}
+				heard = h.Last
 			}
 		}
+		cancel()
 	}
 }
 

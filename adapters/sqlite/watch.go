@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"sync"
 	"time"
 )
@@ -36,9 +37,15 @@ func (s *Sessions) Watch(ctx context.Context, name string) (<-chan struct{}, err
 			delete(w.channels, c)
 			return nil, err
 		}
+		// Before the caller goes on: what is written from then on must differ from what was seen here.
+		seen, err := dataVersion(ctx, conn)
+		if err != nil {
+			delete(w.channels, c)
+			return nil, errors.Join(err, conn.Close())
+		}
 		lookCtx, stop := context.WithCancel(context.Background())
 		w.stop = stop
-		w.looking.Go(func() { w.look(lookCtx, conn) })
+		w.looking.Go(func() { w.look(lookCtx, conn, seen) })
 	}
 	context.AfterFunc(ctx, func() {
 		w.mu.Lock()
@@ -52,30 +59,35 @@ func (s *Sessions) Watch(ctx context.Context, name string) (<-chan struct{}, err
 	return c, nil
 }
 
-// look hints everybody when the database has changed. The number that it looks at changes with what other connections
-// write, so what this process writes is hinted twice at most.
-func (w *watch) look(ctx context.Context, conn *sql.Conn) {
+// look hints everybody when the database is another than was seen. The number that it looks at changes with what other
+// connections write, so what this process writes is hinted twice at most.
+func (w *watch) look(ctx context.Context, conn *sql.Conn, seen int64) {
 	defer conn.Close()
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	var seen int64
-	for first := true; ; first = false {
-		var version int64
-		err := conn.QueryRowContext(ctx, "PRAGMA data_version").Scan(&version)
-		if ctx.Err() != nil {
-			return
-		}
-		// A look that failed may have missed something.
-		if err != nil || version != seen && !first {
-			w.tell(nil)
-		}
-		seen = version
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
+		version, err := dataVersion(ctx, conn)
+		if ctx.Err() != nil {
+			return
+		}
+		// A look that failed may have missed something.
+		if err != nil || version != seen {
+			w.tell(nil)
+		}
+		if err == nil {
+			seen = version
+		}
 	}
+}
+
+func dataVersion(ctx context.Context, conn *sql.Conn) (version int64, err error) {
+	err = conn.QueryRowContext(ctx, "PRAGMA data_version").Scan(&version)
+	return version, err
 }
 
 // tell hints those who watch one of the sessions; all of them for nil.
