@@ -198,7 +198,7 @@ func TestTenThousandDoorbells(t *testing.T) {
 // runs.
 func BenchmarkTenThousandDoorbells(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "mulligan")
-	p, err := wire(b.Context(), dir, options{prober: healthy{}, notifiers: []notify.Notifier{&notifytest.Recorder{}}})
+	p, err := wire(b.Context(), dir, options{notifiers: []notify.Notifier{&notifytest.Recorder{}}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestBindIsTriedAgain(t *testing.T) {
 		})
 		programs := &countedPrograms{}
 		started := make(chan *faultfs.Disk, 2)
-		p, err := wire(t.Context(), home, options{settings: s.w.opts.settings, prober: healthy{}, fs: tap,
+		p, err := wire(t.Context(), home, options{settings: s.w.opts.settings, fs: tap,
 			programs: meddlePrograms{programs, func() {
 				armed.Store(false)
 				started <- disk.Boot(faultfs.Survival{})
@@ -63,7 +63,7 @@ func TestBindIsTriedAgain(t *testing.T) {
 		// What lay on the disk when the program began.
 		cut := <-started
 		nextBoot(t, cut, home, nil)
-		after, err := wire(t.Context(), home, options{settings: s.w.opts.settings, prober: healthy{}, fs: cut, programs: programs})
+		after, err := wire(t.Context(), home, options{settings: s.w.opts.settings, fs: cut, programs: programs})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/notify"
 	"github.com/mulligan-dev/mulligan/notify/notifytest"
-	"github.com/mulligan-dev/mulligan/probe"
 	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/restart/managed"
 	"github.com/mulligan-dev/mulligan/restart/policy"
@@ -27,8 +26,7 @@ import (
 // doorbell in it; checkout and workspace are shared, for nothing changes them.
 //
 // The agent is a shell script that counts its starts beside the runs, so in the copy. The first time it becomes a real
-// agent in Python, and dies of the update; a replacement ends well at once. The probe is a stub that is always healthy:
-// what is tried here is what is written, not what is decided.
+// agent in Python, and dies of the update; a replacement ends well at once.
 type scene struct {
 	w *world
 	a *agent
@@ -53,20 +51,13 @@ func newScene(t *testing.T) *scene {
 	return &scene{w, a}
 }
 
-// healthy is the stub of the prober.
-type healthy struct{}
-
-func (healthy) Probe(context.Context, probe.Plan) (probe.Result, error) {
-	return probe.Result{Outcome: probe.Healthy}, nil
-}
-
 // healUntilKilled is the victim's side: passes until everything is settled, killed on the way.
 func (r role) healUntilKilled(ctx context.Context) error {
 	count := 0
 	var mu sync.Mutex
 	kill := faultfs.KillAt(r.Kill)
 	p, err := wire(ctx, r.Home, options{
-		settings: restart.Settings{Quiescence: r.Quiescence}, prober: healthy{}, notifiers: []notify.Notifier{&notifytest.Recorder{}},
+		settings: restart.Settings{Quiescence: r.Quiescence}, notifiers: []notify.Notifier{&notifytest.Recorder{}},
 		launcher: func(*parts) restart.Launcher { return runnerLauncher(r.Home, 0) },
 		fs: faultfs.Tap(durable.System{}, func(op faultfs.Op) error {
 			mu.Lock()
@@ -129,7 +120,7 @@ func alive(t *testing.T, home string) bool {
 func (s *scene) aftermath(t *testing.T, home string, kill int) (stands string) {
 	t.Helper()
 	c := &clock{}
-	p, err := wire(t.Context(), home, options{settings: s.w.opts.settings, prober: healthy{}, now: c.now,
+	p, err := wire(t.Context(), home, options{settings: s.w.opts.settings, now: c.now,
 		notifiers: []notify.Notifier{&notifytest.Recorder{}},
 		launcher:  func(*parts) restart.Launcher { return runnerLauncher(home, kill) }})
 	if err != nil {

@@ -187,8 +187,7 @@ func TestLessonTrailingSlash(t *testing.T) {
 // file in.
 func TestLessonProvenanceDoesNotLeak(t *testing.T) {
 	t.Parallel()
-	// The probe is no part of it, and would not know the program behind the shell.
-	w := newWorld(t, options{prober: healthy{}, launcher: func(p *parts) restart.Launcher { return runnerLauncher(p.home.Dir(), 0) }})
+	w := newWorld(t, options{launcher: func(p *parts) restart.Launcher { return runnerLauncher(p.home.Dir(), 0) }})
 	w.branch("v2", renamed...)
 	const record = `env | grep '^MULLIGAN_' | grep -v ` + roleVar + ` >>"$ACME_STATE/env-$0"`
 	child := w.spec("child", "bug")

@@ -31,7 +31,7 @@ type troupe struct {
 // newTroupe lets those with these names die, all without any; nobody has looked yet.
 func newTroupe(t *testing.T, names ...string) *troupe {
 	t.Helper()
-	w := newWorld(t, options{prober: healthy{}})
+	w := newWorld(t, options{})
 	w.branch("v2", renamed...)
 	tr := &troupe{w, map[string]*agent{}, map[string]string{}}
 	for _, x := range []struct {
@@ -269,7 +269,7 @@ func TestTellerKilledAtEachStep(t *testing.T) {
 func (tr *troupe) goesOn(t *testing.T, home, box string) {
 	t.Helper()
 	var m more
-	o := options{settings: tr.opts.settings, prober: healthy{}}
+	o := options{settings: tr.opts.settings}
 	c := &clock{}
 	o.now, m.Inbox = c.now, box
 	if err := m.notifiers(&o); err != nil {

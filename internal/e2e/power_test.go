@@ -146,7 +146,7 @@ func (s *scene) boot(t *testing.T, home string, fs durable.FS, programs managed.
 }
 
 func (s *scene) tryBoot(t *testing.T, home string, fs durable.FS, programs managed.Programs, c *clock) (*parts, error) {
-	return wire(t.Context(), home, options{settings: s.w.opts.settings, prober: healthy{}, now: c.now, fs: fs, programs: programs,
+	return wire(t.Context(), home, options{settings: s.w.opts.settings, now: c.now, fs: fs, programs: programs,
 		notifiers: []notify.Notifier{&notifytest.Recorder{}}})
 }
 

@@ -34,7 +34,7 @@ func (r role) pruneUntilKilled(ctx context.Context) error {
 	count := 0
 	var mu sync.Mutex
 	kill := faultfs.KillAt(r.Kill)
-	p, err := wire(ctx, r.Home, options{now: muchLater, prober: healthy{}, notifiers: []notify.Notifier{&notifytest.Recorder{}},
+	p, err := wire(ctx, r.Home, options{now: muchLater, notifiers: []notify.Notifier{&notifytest.Recorder{}},
 		fs: faultfs.Tap(durable.System{}, func(op faultfs.Op) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -68,7 +68,7 @@ type attic struct {
 
 func newAttic(t *testing.T) *attic {
 	t.Helper()
-	w := newWorld(t, options{prober: healthy{}})
+	w := newWorld(t, options{})
 	w.branch("v2", renamed...)
 	a := &attic{w: w, lives: w.start("lives", "wait:never"), left: w.start("left", "rate_limit")}
 	a.healed = w.broken("healed", "mark:preparing")
@@ -173,7 +173,7 @@ func TestPruneKilledAtEachStep(t *testing.T) {
 				t.Parallel()
 				home := s.copy(t)
 				play(t, role{Play: "pruner", Home: home, Kill: n}).ends()
-				p, err := wire(t.Context(), home, options{now: muchLater, prober: healthy{}, notifiers: []notify.Notifier{&notifytest.Recorder{}}})
+				p, err := wire(t.Context(), home, options{now: muchLater, notifiers: []notify.Notifier{&notifytest.Recorder{}}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -31,8 +31,6 @@ type more struct {
 	// Halt names the moment at which a healer halts, once: "claimed", "reserved" (it has a slot), "begun" (nothing is
 	// started yet) or "started". How says by what: "stop" is SIGSTOP, "hang" waits for a signal that never comes, "kill" is SIGKILL.
 	Halt, How string
-	// Healthy puts the stub in the place of the prober, for programs behind a shell.
-	Healthy bool
 	// Deaf makes the launcher start nothing.
 	Deaf bool
 	// Scope is that of a single pass.
@@ -74,9 +72,6 @@ func (m more) wire(ctx context.Context, r role) (*parts, error) {
 		}
 	}
 	o := options{settings: restart.Settings{Quiescence: r.Quiescence, Lease: m.Lease}}
-	if m.Healthy {
-		o.prober = healthy{}
-	}
 	o.launcher = func(*parts) restart.Launcher {
 		return haltingLauncher{runnerLauncher(r.Home, 0), halt, m.Deaf}
 	}

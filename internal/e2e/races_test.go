@@ -242,7 +242,7 @@ func (w *world) aloneSpec(name string) managed.Spec {
 // Seen to fail: with a name that is taken without a look at who holds it, on either side.
 func TestOuterSupervisor(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{prober: healthy{}})
+	w := newWorld(t, options{})
 	w.branch("v2", renamed...)
 	names := []string{"scout", "herald", "porter"}
 	ended := make(chan error, len(names))
@@ -257,7 +257,7 @@ func TestOuterSupervisor(t *testing.T) {
 	rested()
 	var healers []*actor
 	for range 3 {
-		healers = append(healers, w.play(role{Play: "halting", Stop: filepath.Join(w.state, "stop"), More: more{Healthy: true}}))
+		healers = append(healers, w.play(role{Play: "halting", Stop: filepath.Join(w.state, "stop")}))
 	}
 	w.tell("update")
 	for range names {
@@ -339,7 +339,7 @@ func (w *world) reached(name string, stage int) bool {
 // Seen to fail: as TestOuterSupervisor.
 func TestRestartByHandRacesTheHealers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{prober: healthy{}})
+	w := newWorld(t, options{})
 	w.branch("v2", renamed...)
 	var cast []*agent
 	for i := range 6 {
@@ -354,7 +354,7 @@ func TestRestartByHandRacesTheHealers(t *testing.T) {
 	}
 	rested()
 	stop := filepath.Join(w.state, "stop")
-	healer := role{Play: "halting", Stop: stop, More: more{Healthy: true}}
+	healer := role{Play: "halting", Stop: stop}
 	healers := []*actor{w.play(healer), w.play(healer)}
 	var hands []*actor
 	for i, a := range cast {

@@ -49,7 +49,6 @@ func (m more) tell(ctx context.Context, r role) error {
 		// A healer that is killed in a launch leaves it to the next one for a lease, and a slot that counts for half an hour.
 		settings: restart.Settings{Quiescence: r.Quiescence, Disabled: m.Disabled, Lease: 3 * time.Second,
 			StormPerEpisode: 1000, StormPer30m: 1000},
-		prober:   healthy{},
 		now:      func() stamp.Time { return host.Now().Add(m.Ahead) },
 		launcher: func(*parts) restart.Launcher { return runnerLauncher(r.Home, 0) },
 		fs: faultfs.Tap(durable.System{}, func(op faultfs.Op) error {

@@ -26,7 +26,8 @@ func IsMain(name string) (target string, is bool) {
 // Death is what a plan is made from.
 type Death struct {
 	Verdict classify.Verdict
-	// Entry is the run's program, from its command line. Its File is compared with the frames.
+	// Entry is the run's program, from its command line. Its File is compared with the frames. Where it has no kind, as
+	// behind a wrapper that says nothing, the program is the module or script at the bottom of the stack.
 	Entry Entry
 	// Dir is the run's working folder; relative file names in frames are below it.
 	Dir string
@@ -43,6 +44,7 @@ func Modules(d Death) []string {
 		managed = append(managed, m) // last: it was about to be imported when the stack broke
 	}
 	scripts := d.scripts()
+	bottom, asMain := d.bottom()
 	var out []string
 	for _, m := range managed {
 		name, asked := m, m
@@ -53,6 +55,8 @@ func Modules(d Death) []string {
 			name, asked = Main(d.Entry.File), d.Entry.File
 		case d.Entry.Kind == Module && m == d.Entry.Name:
 			name = Main(m)
+		case m == bottom:
+			name, asked = Main(asMain), asMain
 		}
 		if (d.Exists == nil || d.Exists(asked)) && !slices.Contains(out, name) {
 			out = append(out, name)
@@ -82,6 +86,36 @@ func (d Death) scripts() (names []string) {
 		names = append(names, stem)
 	}
 	return names
+}
+
+// bottom is the module in which the failing thread began, and the name under which it is asked for as the run's
+// program; empty when the command line names the program, or the stack does not begin with code that a file or module
+// runs at its top. Such code may be an import whose importer is cut off: then a little less is proven, while the other
+// mistake would run the program once more.
+func (d Death) bottom() (module, asMain string) {
+	if d.Entry.Kind != "" {
+		return "", ""
+	}
+	byName := false
+	for _, f := range d.Verdict.Frames {
+		top := d.Verdict.Runtime == PHP.Name // its frames name what they call, and the trace begins with the program
+		switch f.Function {
+		case "_run_module_as_main", "_run_code": // Python's runpy, for -m
+			byName = true
+			continue
+		case "<module>", "<main>", "Object.<anonymous>": // Python, Ruby, Node.js
+			top = true
+		}
+		switch {
+		case top && f.Module != "" && (byName || f.File == ""):
+			return f.Module, f.Module
+		case top && f.Module != "":
+			return f.Module, d.absolute(f.File)
+		case f.Origin != classify.OriginRuntime:
+			return "", ""
+		}
+	}
+	return "", ""
 }
 
 func (d Death) absolute(file string) string {

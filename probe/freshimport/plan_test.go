@@ -95,6 +95,30 @@ func TestModules(t *testing.T) {
 		{"a module of the script's name", freshimport.Death{Exists: all, Dir: "/", Verdict: classify.Verdict{
 			ManagedModules: []string{"agent"}, Frames: []classify.Frame{{File: "/lib/agent.py", Module: "agent"}},
 		}, Entry: byScript}, "agent", "it is another file"},
+		{"program behind a wrapper, by -m", freshimport.Death{Exists: all, Verdict: classify.Verdict{
+			ManagedModules: []string{"acme.agent", "acme.jobs"}, Frames: []classify.Frame{
+				{File: "<frozen runpy>", Function: "_run_module_as_main"}, {File: "<frozen runpy>", Function: "_run_code"},
+				{File: "/srv/acme/agent.py", Function: "<module>", Module: "acme.agent"},
+				{File: "/srv/acme/jobs.py", Function: "<module>", Module: "acme.jobs"}},
+		}}, "main:acme.agent acme.jobs", "importing acme.agent could run the program"},
+		{"script behind a wrapper", freshimport.Death{Exists: all, Dir: "/srv/acme", Verdict: classify.Verdict{
+			ManagedModules: []string{"bin.agent", "acme.loop"}, Frames: []classify.Frame{
+				{File: "bin/agent.py", Function: "<module>", Module: "bin.agent"}, {File: "/srv/acme/loop.py", Function: "go", Module: "acme.loop"}},
+		}}, "main:/srv/acme/bin/agent.py acme.loop", ""},
+		{"script of Node.js behind a wrapper", freshimport.Death{Exists: all, Dir: "/srv/acme", Verdict: classify.Verdict{
+			ManagedModules: []string{"./agent.js", "./loop.js"}, Frames: []classify.Frame{
+				{File: "node:internal/main/run_main_module", Origin: classify.OriginRuntime},
+				{File: "/srv/acme/agent.js", Function: "Object.<anonymous>", Module: "./agent.js"},
+				{File: "/srv/acme/loop.js", Function: "Object.<anonymous>", Module: "./loop.js"}},
+		}}, "main:/srv/acme/agent.js ./loop.js", ""},
+		{"command of a package behind a wrapper", freshimport.Death{Exists: all, Verdict: classify.Verdict{
+			ManagedModules: []string{"acme.cli"}, Frames: []classify.Frame{
+				{File: "/usr/bin/agent", Function: "<module>"}, {File: "/srv/acme/cli.py", Function: "<module>", Module: "acme.cli"}},
+		}}, "acme.cli", "what is at the bottom is not managed, and acme.cli is imported by it"},
+		{"thread", freshimport.Death{Exists: all, Verdict: classify.Verdict{
+			ManagedModules: []string{"acme.loop"}, Frames: []classify.Frame{
+				{File: "/usr/lib/python3/threading.py", Function: "_bootstrap_inner"}, {File: "/srv/acme/loop.py", Function: "<module>", Module: "acme.loop"}},
+		}}, "acme.loop", ""},
 		{"each once", freshimport.Death{Verdict: classify.Verdict{ManagedModules: []string{"a", "b", "a", ""}, Module: "b"}, Exists: all}, "a b", ""},
 	}
 	for _, tt := range tests {
