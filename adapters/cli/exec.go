@@ -19,6 +19,7 @@ import (
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/probe/freshimport"
 	"github.com/mulligan-dev/mulligan/restart/managed"
 )
 
@@ -172,8 +173,11 @@ func (e *execCommand) spec(cfg config.Config, args []string) (managed.Spec, erro
 }
 
 // nameOf is the name of a run that nobody named: the program's, or, behind an interpreter, the script's or module's, so
-// that two scripts do not fight for the name "python3".
+// that two scripts do not fight for the name "python3". A wrapper gives no name either.
 func nameOf(command []string) string {
+	if _, inner, ok := freshimport.Unwrap(command); ok {
+		command = inner
+	}
 	base := filepath.Base(command[0])
 	if !interpreter(base) {
 		return base

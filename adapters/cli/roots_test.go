@@ -68,6 +68,7 @@ func TestNameOf(t *testing.T) {
 	for line, want := range map[string]string{
 		"/usr/bin/worker --fast": "worker", "python3 -u -m acme.agent x": "acme.agent", "python3.12 jobs/nightly.py": "nightly",
 		"python3": "python3", "python3 -c print()": "python3", "node --inspect srv/main.js": "main", "sh ./run.sh a": "run",
+		"nice -n 5 timeout 2h python3 jobs/nightly.py": "nightly", "env A=1 worker": "worker", "timeout": "timeout",
 	} {
 		if got := nameOf(strings.Fields(line)); got != want {
 			t.Errorf("the name of %q is %q, want %q", line, got, want)

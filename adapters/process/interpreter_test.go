@@ -173,6 +173,8 @@ func TestRuntimeOfOtherInterpreters(t *testing.T) {
 	}{
 		{[]string{"node", "agent.js"}, "node", node, dir + "/lib", dir + "/agent.js"},
 		{[]string{dir + "/bin/agent", "x"}, "node", node, dir + "/lib", dir + "/bin/agent"},
+		{[]string{"env", "NODE_PATH=x", "nice", dir + "/bin/agent"}, "node", node, dir + "/x", dir + "/bin/agent"},
+		{[]string{"timeout", "2h", "node", "agent.js"}, "node", node, dir + "/lib", dir + "/agent.js"},
 		{[]string{"java", "-cp", "x.jar", "Main"}, "jvm", java, dir + "/x.jar", ""},
 	} {
 		p, err := process.Resolve(run.Recipe{Command: tt.command, Dir: dir, Env: env})

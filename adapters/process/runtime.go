@@ -33,9 +33,10 @@ func Runtime(r run.Recipe) (*run.Runtime, error) {
 	return &p.Runtime, nil
 }
 
-// Resolve is [Runtime] together with the program that the command line names. A command through env(1) and a script
-// whose first line names an interpreter are followed; other wrappers are not, and have no runtime. An interpreter in a virtual
-// environment is a symlink that must stay one: it is not resolved.
+// Resolve is [Runtime] together with the program that the command line names. A command behind env(1) or another
+// wrapper that [freshimport.Unwrap] knows and a script whose first line names an interpreter are followed; a shell or
+// another wrapper is not, and has no runtime. An interpreter in a virtual environment is a symlink that must stay one: it
+// is not resolved.
 func Resolve(r run.Recipe) (*Program, error) {
 	if len(r.Command) == 0 {
 		return nil, nil
@@ -59,7 +60,12 @@ func Resolve(r run.Recipe) (*Program, error) {
 
 // resolveScript is resolve for a script that is started by its own path.
 func resolveScript(argv []string, dir string, env []string) (*Program, error) {
-	path, err := lookPath(argv[0], dir, env)
+	around, command, ok := freshimport.Unwrap(argv)
+	if !ok {
+		return nil, nil
+	}
+	env = around.Over(env)
+	path, err := lookPath(command[0], dir, env)
 	if err != nil {
 		return nil, nil // it will not start, so it has no runtime either; the start says why
 	}
@@ -68,11 +74,10 @@ func resolveScript(argv []string, dir string, env []string) (*Program, error) {
 		return nil, err
 	}
 	// The kernel gives the interpreter the path that the script was found by.
-	argv, ok := freshimport.Shebang(head, path, argv)
-	if !ok {
+	if command, ok = freshimport.Shebang(head, path, command); !ok {
 		return nil, nil
 	}
-	return resolve(argv, dir, env)
+	return resolve(command, dir, env)
 }
 
 // resolve reads a command line that names an interpreter, nil when it names none that is known.

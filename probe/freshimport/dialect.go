@@ -77,7 +77,7 @@ func (d Dialect) IsInterpreter(command string) bool {
 // Parse reads a command line as [Parse] does for Python. Folders and files in the result are as written; see
 // [Dialect.Runtime].
 func (d Dialect) Parse(argv []string) (c Command, ok bool) {
-	argv, ok = c.throughEnv(argv)
+	argv, ok = c.unwrap(argv)
 	if !ok || len(argv) == 0 || !d.IsInterpreter(argv[0]) {
 		return Command{}, false
 	}

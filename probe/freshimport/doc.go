@@ -15,8 +15,8 @@
 // top, under its main guard and, for managed packages, in its functions, and executes nothing else of it. The packages
 // around it are imported, as they are when the program starts.
 //
-// It refuses to call nothing a pass: without modules there is no plan. What it cannot read, such as a wrapper other
-// than env(1) or a file of arguments, is no command line of an interpreter; it never guesses.
+// It refuses to call nothing a pass: without modules there is no plan. What it cannot read, such as a shell, a wrapper
+// that [Unwrap] does not know or a file of arguments, is no command line of an interpreter; it never guesses.
 //
 // The package is pure. What the file system says comes in as values and functions.
 package freshimport

@@ -42,10 +42,10 @@ type Command struct {
 	path                []string // the search path that the flags of a dialect give, as written
 }
 
-// Parse reads a command line. ok is false when it does not name a Python interpreter, directly or through env(1); a
-// script that is started by its own path is expanded with [Shebang] beforehand.
+// Parse reads a command line. ok is false when it does not name a Python interpreter, directly or behind what [Unwrap] takes
+// away; a script that is started by its own path is expanded with [Shebang] beforehand.
 func Parse(argv []string) (c Command, ok bool) {
-	argv, ok = c.throughEnv(argv)
+	argv, ok = c.unwrap(argv)
 	if !ok || len(argv) == 0 || !IsPython(argv[0]) {
 		return Command{}, false
 	}
