@@ -21,6 +21,8 @@ type Handle struct {
 	mu    sync.Mutex
 	fence uint64
 	turn  *Turn
+	// begins are the turns whose beginning is being written, by their ids: one of them may stand in the log already.
+	begins map[string]bool
 }
 
 // Session is its name.
@@ -111,6 +113,11 @@ func (h *Handle) Begin(ctx context.Context, s Start) (*Turn, error) {
 	if s.ID == "" {
 		s.ID = NewID()
 	}
+	if !h.enter(s.ID) {
+		return nil, fmt.Errorf("begin a turn of session %s: %w", h.name,
+			&session.Refusal{Code: session.ErrTurnOpen, Text: "turn " + s.ID + " is being begun"})
+	}
+	defer h.entered(s.ID)
 	leave, err := h.service.Admit(h.name)
 	if err != nil {
 		return nil, fmt.Errorf("begin a turn of session %s: %w", h.name, err)
@@ -121,6 +128,26 @@ func (h *Handle) Begin(ctx context.Context, s Start) (*Turn, error) {
 		return nil, fmt.Errorf("begin a turn: %w", err)
 	}
 	return t, nil
+}
+
+// enter notes that a turn's beginning is being written; false when it is already.
+func (h *Handle) enter(id string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.begins[id] {
+		return false
+	}
+	if h.begins == nil {
+		h.begins = map[string]bool{}
+	}
+	h.begins[id] = true
+	return true
+}
+
+func (h *Handle) entered(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.begins, id)
 }
 
 func (h *Handle) begin(ctx context.Context, s Start, leave func()) (*Turn, error) {
@@ -138,9 +165,7 @@ func (h *Handle) begin(ctx context.Context, s Start, leave func()) (*Turn, error
 	}
 	receipt, err := h.append(ctx, s.ID, batch)
 	if errors.Is(err, session.ErrTurnOpen) && h.abandoned(receipt.Head) {
-		// A begin whose outcome nobody learned left a turn that nobody runs.
-		end := session.Finish(now, "end/"+receipt.Head.Turn.ID, session.TurnEnded{End: session.EndFailed, Why: "its beginning was not confirmed"})
-		if _, err := h.append(ctx, receipt.Head.Turn.ID, []session.Draft{end}); err != nil {
+		if err := h.finishAbandoned(ctx, receipt.Head.Turn.ID); err != nil {
 			return nil, err
 		}
 		receipt, err = h.append(ctx, s.ID, batch)
@@ -158,6 +183,18 @@ func (h *Handle) begin(ctx context.Context, s Start, leave func()) (*Turn, error
 	return t, nil
 }
 
+// finishAbandoned ends a turn that nobody runs: one whose begin had an outcome that nobody learned. What refused ours may
+// be a while ago, and the turn have run and ended since, so the log is asked again.
+func (h *Handle) finishAbandoned(ctx context.Context, turn string) error {
+	head, err := h.service.Store.Head(ctx, h.name)
+	if err != nil || head.Turn == nil || head.Turn.ID != turn {
+		return err
+	}
+	end := session.Finish(h.service.Now(), "end/"+turn, session.TurnEnded{End: session.EndFailed, Why: "its beginning was not confirmed"})
+	_, err = h.append(ctx, turn, []session.Draft{end})
+	return err
+}
+
 // seenWithLease moves a sequence that was seen past our own taking of the session, when that was the very next event.
 func (h *Handle) seenWithLease(seen uint64) uint64 {
 	if h.lease == seen+1 {
@@ -166,9 +203,11 @@ func (h *Handle) seenWithLease(seen uint64) uint64 {
 	return seen
 }
 
-// abandoned reports that the open turn is ours and runs nowhere.
+// abandoned reports that the open turn is ours, runs nowhere and is not just being begun by somebody else here.
 func (h *Handle) abandoned(head session.Head) bool {
-	return head.Turn != nil && head.Turn.Fence == h.Fence() && h.current() == nil
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return head.Turn != nil && head.Turn.Fence == h.fence && h.turn == nil && !h.begins[head.Turn.ID]
 }
 
 // Turn is an open turn of this process.
@@ -235,7 +274,9 @@ func (t *Turn) end(ctx context.Context, batch ...session.Draft) error {
 	// Also a turn that was lost is over in this process.
 	t.once.Do(func() {
 		t.handle.mu.Lock()
-		t.handle.turn = nil
+		if t.handle.turn == t { // the next one may have begun as soon as the end was written
+			t.handle.turn = nil
+		}
 		t.handle.mu.Unlock()
 		t.cancel(context.Canceled)
 		t.leave()

@@ -42,26 +42,45 @@ func (s *Service) Liveness(ctx context.Context, h session.Head) (ledger.Liveness
 	return w.Liveness(), nil
 }
 
-// keepAlive renews this process's lease once, before its first session is taken, and from then on.
+// keepAlive renews this process's lease once, before its first session is taken, and from then on. A lease that is over,
+// because the store could not be reached for a while, is renewed before another session is taken on it.
 func (s *Service) keepAlive(ctx context.Context) error {
 	if s.leaser == nil {
 		return nil
 	}
+	begun, err := s.beginRenewals(ctx)
+	if err != nil || !begun {
+		return err
+	}
+	s.mu.Lock()
+	held := session.Held(s.renewed, s.Now(), s.TTL)
+	s.mu.Unlock()
+	if held {
+		return nil
+	}
+	return s.renewOnce(ctx)
+}
+
+// beginRenewals begins to renew; begun is set when that was done before.
+func (s *Service) beginRenewals(ctx context.Context) (begun bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stop != nil || s.closed {
-		return nil
+	switch {
+	case s.closed:
+		return false, errClosed
+	case s.stop != nil:
+		return true, nil
 	}
 	sent := s.Now()
 	if err := s.leaser.Renew(ctx, s.Instances.Self(), s.TTL); err != nil {
-		return fmt.Errorf("say that this instance lives: %w", err)
+		return false, fmt.Errorf("say that this instance lives: %w", err)
 	}
 	s.renewed = sent
 	s.expiry = time.AfterFunc(s.TTL-s.Now().Sub(sent), s.expire)
 	running, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.work.Go(func() { s.renewals(running) })
-	return nil
+	return false, nil
 }
 
 func (s *Service) renewals(ctx context.Context) {
@@ -80,22 +99,27 @@ func (s *Service) renewals(ctx context.Context) {
 
 // renew says once that this process lives.
 func (s *Service) renew(ctx context.Context) {
-	sent := s.Now()
 	bounded, cancel := context.WithTimeout(ctx, s.TTL)
 	defer cancel()
-	err := s.leaser.Renew(bounded, s.Instances.Self(), s.TTL)
-	if ctx.Err() != nil {
-		return
-	}
-	if err != nil {
+	if err := s.renewOnce(bounded); err != nil && ctx.Err() == nil {
 		s.Log.Warn("this instance could not say that it lives", "error", err)
-		return
+	}
+}
+
+func (s *Service) renewOnce(ctx context.Context) error {
+	sent := s.Now()
+	if err := s.leaser.Renew(ctx, s.Instances.Self(), s.TTL); err != nil {
+		return fmt.Errorf("say that this instance lives: %w", err)
 	}
 	s.expire() // what came back after the lease was over saves no session that was open then
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed || sent.Before(s.renewed) {
+		return nil
+	}
 	s.renewed = sent
 	s.expiry.Reset(s.TTL - s.Now().Sub(sent))
+	return nil
 }
 
 // expire loses every session when the last confirmed renewal is as old as the TTL: others may take them from then on.
@@ -107,6 +131,10 @@ func (s *Service) expire() {
 	}
 	s.mu.Unlock()
 	for _, h := range lost {
-		h.lose(&session.Refusal{Code: session.ErrFenced, Text: fmt.Sprintf("the lease could not be renewed for %v: others may own the session now", s.TTL)})
+		h.lose(s.lapsed())
 	}
+}
+
+func (s *Service) lapsed() error {
+	return &session.Refusal{Code: session.ErrFenced, Text: fmt.Sprintf("the lease could not be renewed for %v: others may own the session now", s.TTL)}
 }

@@ -206,14 +206,36 @@ func (s *Service) Open(ctx context.Context, name string) (*Handle, error) {
 		return nil, fmt.Errorf("open session %s: %w", name, err)
 	}
 	h, err := s.take(ctx, name)
+	if err == nil {
+		if err = s.keep(name, h); err == nil {
+			return h, nil
+		}
+		// Taken, and nobody here may run it any more: others need not wait for our death.
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.TTL)
+		err = errors.Join(err, h.Close(bounded))
+		cancel()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil {
+	if s.open[name] == nil {
 		delete(s.open, name)
-		return nil, fmt.Errorf("open session %s: %w", name, err)
+	}
+	return nil, fmt.Errorf("open session %s: %w", name, err)
+}
+
+// keep makes a session that was taken one of the open ones, unless the service was closed, or its lease was over, while it
+// was being taken: what ends the open ones then did not see it.
+func (s *Service) keep(name string, h *Handle) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return errClosed
+	case s.leaser != nil && !session.Held(s.renewed, s.Now(), s.TTL):
+		return s.lapsed()
 	}
 	s.open[name] = h
-	return h, nil
+	return nil
 }
 
 // Held is the handle by which this process holds a session, if it does.

@@ -31,6 +31,8 @@ type flaky struct {
 	*memory.Sessions
 	mute    atomic.Bool  // Renew fails
 	unknown atomic.Int64 // so many appends are written and not confirmed
+	// written is called when an append stands in the log, or was refused, and its caller does not know yet.
+	written func(session.Draft)
 }
 
 func (f *flaky) Renew(ctx context.Context, i ledger.Instance, ttl time.Duration) error {
@@ -42,6 +44,9 @@ func (f *flaky) Renew(ctx context.Context, i ledger.Instance, ttl time.Duration)
 
 func (f *flaky) Append(ctx context.Context, name string, batch []session.Draft) (session.Receipt, error) {
 	r, err := f.Sessions.Append(ctx, name, batch)
+	if f.written != nil {
+		f.written(batch[0])
+	}
 	if f.unknown.Add(-1) >= 0 {
 		return session.Receipt{}, fmt.Errorf("append: %w", session.ErrOutcomeUnknown)
 	}
@@ -229,6 +234,137 @@ func TestABeginningThatNobodyConfirmedIsFoundOut(t *testing.T) {
 	if !ok || err != nil {
 		t.Error("the turn that nobody ran is still open:", e, err)
 	}
+}
+
+// once lets something happen when the first event of a kind stands in the log, and its writer does not know yet.
+func (f *flaky) once(kind session.Kind, do func()) {
+	done := false
+	f.written = func(d session.Draft) {
+		if d.Kind == kind && !done {
+			done = true
+			do()
+		}
+	}
+}
+
+// Two who begin a turn on one handle: the second comes when the first one's turn is in the log, and nobody here has it yet.
+// It is open and no turn that was abandoned.
+func TestATurnThatIsJustBeginningIsNotAbandoned(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.process(sessions.Config{})
+	handle := must[*sessions.Handle](t)(s.Open(t.Context(), "s"))
+	h.store.once(session.KindTurnBegun, func() {
+		_, err := handle.Begin(t.Context(), sessions.Start{})
+		wants(t, err, session.ErrTurnOpen)
+		_, err = handle.Begin(t.Context(), sessions.Start{ID: "first"})
+		wants(t, err, session.ErrTurnOpen)
+	})
+	turn := must[*sessions.Turn](t)(handle.Begin(t.Context(), sessions.Start{ID: "first"}))
+	if head := must[session.Head](t)(h.store.Head(t.Context(), "s")); head.Turn == nil || head.Turn.ID != turn.ID() {
+		t.Errorf("the first turn was ended by the second: %+v", head.Turn)
+	}
+	if turns := s.Turns(); len(turns) != 1 || turns[0] != turn {
+		t.Errorf("the turns are %v", turns)
+	}
+	if err := turn.End(t.Context(), session.TurnEnded{End: session.EndDone}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A turn that begins when the end of the one before is in the log, and that one does not know yet, stays the handle's turn.
+func TestATurnThatFollowsAtOnceIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.process(sessions.Config{})
+	handle := must[*sessions.Handle](t)(s.Open(t.Context(), "s"))
+	first := must[*sessions.Turn](t)(handle.Begin(t.Context(), sessions.Start{}))
+	var next *sessions.Turn
+	h.store.once(session.KindTurnEnded, func() {
+		next = must[*sessions.Turn](t)(handle.Begin(t.Context(), sessions.Start{}))
+	})
+	if err := first.End(t.Context(), session.TurnEnded{End: session.EndDone}); err != nil {
+		t.Fatal(err)
+	}
+	if turns := s.Turns(); len(turns) != 1 || turns[0] != next {
+		t.Errorf("the turns are %v, want the one that goes on", turns)
+	}
+	_, err := handle.Begin(t.Context(), sessions.Start{})
+	wants(t, err, session.ErrTurnOpen)
+	if next.Context().Err() != nil {
+		t.Error("it was cancelled")
+	}
+}
+
+// A turn that was in the way and has ended since was no turn that nobody runs: the next one begins.
+func TestATurnThatEndedMeanwhileIsNotAbandoned(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.process(sessions.Config{})
+	handle := must[*sessions.Handle](t)(s.Open(t.Context(), "s"))
+	first := must[*sessions.Turn](t)(handle.Begin(t.Context(), sessions.Start{}))
+	h.store.once(session.KindTurnBegun, func() {
+		if err := first.End(t.Context(), session.TurnEnded{End: session.EndDone}); err != nil {
+			t.Error(err)
+		}
+	})
+	next, err := handle.Begin(t.Context(), sessions.Start{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, ok, err := next.Find(t.Context(), "end/"+first.ID())
+	var end session.TurnEnded
+	if err != nil || !ok || e.Into(&end) != nil || end.End != session.EndDone {
+		t.Errorf("the first one's end is %+v, %v, %v", end, ok, err)
+	}
+}
+
+// A session that is being taken while the service is closed is not open afterwards: nothing would ever end it.
+func TestASessionTakenDuringTheCloseIsGivenUp(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.process(sessions.Config{})
+	h.store.once(session.KindLease, func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if handle, err := s.Open(t.Context(), "s"); err == nil {
+		t.Errorf("a closed service has session %s open", handle.Session())
+	}
+	if head := must[session.Head](t)(h.store.Head(t.Context(), "s")); head.Last != 2 || head.Owner.ID != "" {
+		t.Errorf("the session is still owned: %+v", head.Owner)
+	}
+}
+
+// A lease that is over takes no session: another machine could take it at once. It is renewed first.
+func TestALeaseThatIsOverTakesNoSession(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		s := h.process(sessions.Config{Instances: elsewhere{ledger.Instance{ID: "a", Host: "a"}}})
+		lost := must[*sessions.Handle](t)(s.Open(t.Context(), "one"))
+		h.store.mute.Store(true)
+		time.Sleep(session.LeaseTTL + session.LeaseRenew/2)
+		if _, err := s.Open(t.Context(), "two"); err == nil || !strings.Contains(err.Error(), "no route to the store") {
+			t.Errorf("a session was opened without a lease: %v", err)
+		}
+		if head := must[session.Head](t)(h.store.Head(t.Context(), "two")); head.Last != 0 {
+			t.Errorf("it was taken: %+v", head)
+		}
+		h.store.mute.Store(false)
+		handle := must[*sessions.Handle](t)(s.Open(t.Context(), "two"))
+		// While it is taken the lease goes by: whoever opens it is not told that it is theirs.
+		h.store.once(session.KindLease, func() { h.store.mute.Store(true); time.Sleep(session.LeaseTTL) })
+		_, err := s.Open(t.Context(), "three")
+		wants(t, err, session.ErrFenced)
+		_, err = lost.Begin(t.Context(), sessions.Start{})
+		wants(t, err, session.ErrFenced)
+		synctest.Wait() // the timer of the open ones fires at the same moment
+		_, err = handle.Begin(t.Context(), sessions.Start{})
+		wants(t, err, session.ErrFenced)
+		_ = s.Close()
+	})
 }
 
 func TestWhoDoesNotAdmitBeginsNothing(t *testing.T) {
