@@ -80,7 +80,7 @@ func (h *Host) exec(ctx context.Context, spec Spec, p Person, streams IO) (Resul
 	if len(spec.Recipe.Command) == 0 {
 		return Result{}, errors.New("exec: the command is empty")
 	}
-	r, err := h.register(ctx, spec, p)
+	r, err := h.register(ctx, spec, p, h.phasePath)
 	if err != nil {
 		return Result{}, err
 	}
@@ -89,27 +89,33 @@ func (h *Host) exec(ctx context.Context, spec Spec, p Person, streams IO) (Resul
 
 // conduct runs the program of a registered run and records its end.
 func (h *Host) conduct(ctx context.Context, r run.Run, p Program) (Result, error) {
-	phases, err := h.phaseFile(r)
-	if err != nil {
+	if err := makePhaseFile(r.PhaseFile); err != nil {
 		return Result{Run: r}, errors.Join(err, h.fail(context.WithoutCancel(ctx), r, run.Booting,
 			Failure{Text: []byte(err.Error()), Exit: classify.Exit{Code: 125}}))
 	}
-	p.Command, p.Dir, p.Env = r.Recipe.Command, r.Recipe.Dir, childEnv(r.Recipe.Env, phases)
-	pid := make(chan int, 1)
-	p.Started = func(n int) { pid <- n }
-	noted := make(chan struct{})
-	go func() {
-		defer close(noted)
-		n, ok := <-pid
-		if !ok {
-			return
-		}
-		start, err := host.StartTime(n)
+	p.Command, p.Dir, p.Env = r.Recipe.Command, r.Recipe.Dir, childEnv(r.Recipe.Env, r.PhaseFile)
+	type process struct {
+		pid   int
+		start uint64
+	}
+	began := make(chan process, 1)
+	p.Started = func(pid int) {
+		// Here and not beside the program: once it has been waited for, its number may be another's.
+		start, err := host.StartTime(pid)
 		if err != nil {
 			h.log.Debug("the program ended before its start was read", "run", r.ID, "error", err)
 		}
-		_, err = h.cfg.Stores.Runs.Update(context.WithoutCancel(ctx), r.ID, func(cur run.Run) (run.Run, error) {
-			cur.PID, cur.PIDStart, cur.PhaseFile = n, start, phases
+		began <- process{pid, start}
+	}
+	noted := make(chan struct{})
+	go func() {
+		defer close(noted)
+		is, ok := <-began
+		if !ok {
+			return
+		}
+		_, err := h.cfg.Stores.Runs.Update(context.WithoutCancel(ctx), r.ID, func(cur run.Run) (run.Run, error) {
+			cur.PID, cur.PIDStart = is.pid, is.start
 			return cur, nil
 		})
 		if err != nil {
@@ -117,7 +123,7 @@ func (h *Host) conduct(ctx context.Context, r run.Run, p Program) (Result, error
 		}
 	}()
 	end, err := h.cfg.Programs.Run(ctx, p)
-	close(pid)
+	close(began)
 	<-noted
 	res := Result{Run: r, End: end}
 	// From here on the end must be written even when the caller's context is over.
@@ -129,18 +135,18 @@ func (h *Host) conduct(ctx context.Context, r run.Run, p Program) (Result, error
 	if end.Exit == (classify.Exit{}) {
 		return res, h.end(ctx, r.ID, run.End{OK: true})
 	}
-	return res, h.fail(ctx, r, phaseOf(r, phases, end), Failure{Text: end.Tail, Exit: end.Exit, Cause: end.Cause})
+	return res, h.fail(ctx, r, phaseOf(r, end), Failure{Text: end.Tail, Exit: end.Exit, Cause: end.Cause})
 }
 
 // phaseOf is the high-water mark that counts for a program's end.
-func phaseOf(r run.Run, file string, end End) run.Phase {
+func phaseOf(r run.Run, end End) run.Phase {
 	switch {
 	case end.NotStarted:
 		return run.Booting
 	case r.Recipe.Marking == run.Idempotent:
 		return run.Preparing
 	case r.Recipe.Marking == run.Phases:
-		return ReadPhase(file)
+		return ReadPhase(r.PhaseFile)
 	}
 	return run.UnknownPhase
 }

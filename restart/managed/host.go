@@ -114,8 +114,9 @@ var errMoved = errors.New("the name keeps changing hands")
 const moves = 10
 
 // register creates the run of a spec and takes its name from whoever is dead. The run that had it before is on record
-// with the new one, in the same step, so that it can be followed whatever happens next.
-func (h *Host) register(ctx context.Context, spec Spec, p Person) (run.Run, error) {
+// with the new one, in the same step, so that it can be followed whatever happens next. phases is where the run's program
+// marks its phases; nil for a run without a program of its own.
+func (h *Host) register(ctx context.Context, spec Spec, p Person, phases func(run.Run) string) (run.Run, error) {
 	if err := spec.validate(); err != nil {
 		return run.Run{}, fmt.Errorf("start a run: %w", err)
 	}
@@ -128,6 +129,9 @@ func (h *Host) register(ctx context.Context, spec Spec, p Person) (run.Run, erro
 		Recipe: spec.Recipe, Runtime: spec.Runtime, Instance: h.cfg.Stores.Instances.Self(), Phase: run.Booting,
 		Roots: spec.Roots, Workspaces: spec.Workspaces, WaitsFor: spec.WaitsFor,
 		Supervised: spec.Supervised, Silenced: spec.Silenced, Started: h.cfg.Now(),
+	}
+	if phases != nil {
+		r.PhaseFile = phases(r)
 	}
 	if inside.Inert() {
 		return r, nil // a run of a canary is nobody's run: it takes no name

@@ -12,16 +12,24 @@ import (
 	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 )
 
-// phaseFile makes the run's phase file, or returns "" for a run that marks none.
-func (h *Host) phaseFile(r run.Run) (string, error) {
+// phasePath is where a program marks its phases, "" for a run that marks none. It is registered with the run: whoever
+// finds the run without its runner has to look there, however soon that was killed.
+func (h *Host) phasePath(r run.Run) string {
 	if r.Recipe.Marking != run.Phases {
-		return "", nil
+		return ""
 	}
-	path := filepath.Join(h.cfg.Dir, r.ID+".phase")
+	return filepath.Join(h.cfg.Dir, r.ID+".phase")
+}
+
+// makePhaseFile makes the file in which a program marks its phases, if it does.
+func makePhaseFile(path string) error {
+	if path == "" {
+		return nil
+	}
 	if err := put(path, []byte(run.MarksHead+"\n"+string(run.Booting)+"\n")); err != nil {
-		return "", fmt.Errorf("make the phase file: %w", err)
+		return fmt.Errorf("make the phase file: %w", err)
 	}
-	return path, nil
+	return nil
 }
 
 // Mark appends a phase to the file that a managed program finds in MULLIGAN_PHASE_FILE. It is what `mulligan phase`

@@ -41,7 +41,7 @@ func (h *Host) Replace(ctx context.Context, key ledger.Key, launch string) (Resu
 	}
 	self := h.cfg.Stores.Instances.Self()
 	r := dead.Replacement(id.String(), launch, self, h.cfg.Now())
-	r.Log = h.logPath(r.ID)
+	r.Log, r.PhaseFile = h.logPath(r.ID), h.phasePath(r)
 	r.Boot = h.found(ctx, r.Roots, rec.Facts.Roots)
 	err = h.cfg.Stores.Runs.Start(ctx, r, func(holder *run.Run) error {
 		return restart.MayReplace(dead, holder)

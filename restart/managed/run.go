@@ -23,7 +23,7 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Run, error) {
 	if spec.Recipe.Marking == run.Unmarked {
 		spec.Recipe.Marking = run.Phases
 	}
-	r, err := h.register(ctx, spec, Person{})
+	r, err := h.register(ctx, spec, Person{}, nil)
 	if err != nil {
 		return nil, err
 	}
