@@ -22,11 +22,12 @@ type attempt struct {
 	tried  bool
 	canary Outcome
 	detail string
-	// writing is set when nobody may leave any more, committed when everybody's part is durable.
-	writing, committed bool
-	inFlight           []string
-	entry              Entry
-	notices            []bootnotice.Request
+	// writing is set when nobody may leave any more, committed when everybody's part is durable, deserted when all have left:
+	// then it is about to be over, and nobody joins it.
+	writing, committed, deserted bool
+	inFlight                     []string
+	entry                        Entry
+	notices                      []bootnotice.Request
 	// late are those that join after it was committed and are still writing.
 	late sync.WaitGroup
 }
@@ -37,13 +38,29 @@ type wants struct {
 	version             int
 }
 
-// join adds an asker to the restart that is under way, or begins one.
-func (h *Handoff) join(p *participant) (*attempt, *refusal) {
+// join adds an asker to the restart that is under way, or begins one. One that nobody waits for any more is waited for to
+// be over: what it was given up for is not this asker's answer.
+func (h *Handoff) join(ctx context.Context, p *participant) (*attempt, *refusal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	closed := refuse(CodeClosed, "this process is ending: it prepares no restart")
+	for h.attempt != nil && h.attempt.deserted && h.stop.Err() == nil && ctx.Err() == nil {
+		changed := h.changed
+		h.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		h.mu.Lock()
+	}
 	if h.stop.Err() != nil {
-		return nil, closed
+		return nil, refuse(CodeClosed, "this process is ending: it prepares no restart")
+	}
+	if h.attempt != nil && h.attempt.deserted {
+		code := CodeCanceled
+		if errors.Is(context.Cause(ctx), errDeadline) {
+			code = CodeDeadline
+		}
+		return nil, refuse(code, "the request ended while one before it, which was given up, was not over: %v", context.Cause(ctx))
 	}
 	if a := h.attempt; a != nil {
 		if a.committed {
@@ -77,6 +94,7 @@ func (h *Handoff) leave(a *attempt, p *participant) bool {
 	delete(a.asked, p)
 	a.version++
 	if len(a.asked) == 0 {
+		a.deserted = true
 		a.cancel()
 	}
 	h.notify()

@@ -160,9 +160,7 @@ func known(head session.Head, id string) bool {
 
 // fire asks for the restart once the answer is out, and watches what comes of it.
 func (h *Handoff) fire(a *attempt) {
-	select {
-	case <-time.After(h.c.Delay):
-	case <-h.stop.Done():
+	if !h.rest(h.c.Delay) {
 		// This process is ending by itself. The turns have ended for a restart, so the next boot has to tell them.
 		h.c.Log.Warn("the process ends before its restart was asked for: the notices stay", "unit", a.entry.Unit)
 		return
@@ -182,9 +180,7 @@ func (h *Handoff) fire(a *attempt) {
 	if h.c.Asked != nil {
 		h.c.Asked(err)
 	}
-	select {
-	case <-time.After(Settle):
-	case <-h.stop.Done():
+	if !h.rest(Settle) {
 		return
 	}
 	if unknown {
@@ -194,6 +190,15 @@ func (h *Handoff) fire(a *attempt) {
 	// It was accepted: it may still come, and the notice stays. Work goes on until then.
 	h.reopen(a)
 	h.c.Log.Warn("a restart was accepted and has not come", "unit", a.entry.Unit, "after", Settle)
+}
+
+// rest waits; false when the handoff was closed meanwhile, also where the time is over by then.
+func (h *Handoff) rest(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+	case <-h.stop.Done():
+	}
+	return h.stop.Err() == nil
 }
 
 // takenBack ends a restart that does not come.

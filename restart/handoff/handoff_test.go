@@ -487,6 +487,40 @@ func TestWhatCannotBeWrittenStopsTheRestart(t *testing.T) {
 	})
 }
 
+// A restart that nobody waits for any more is on its way out, and its canary with it. Who asks then is not told that they
+// have given up.
+func TestNobodyJoinsARestartThatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	slow := func(c *handoff.Config) {
+		c.Canary = func(ctx context.Context) (handoff.Outcome, string) {
+			<-ctx.Done()
+			time.Sleep(10 * time.Second) // what it started has to be ended
+			return handoff.Failed, "it was given up"
+		}
+	}
+	bubble(t, slow, func(t *testing.T, w *world) {
+		one, two, three := w.begin("one"), w.begin("two"), w.begin("three")
+		answer := w.later(one, `{"canary":true,"wait":true}`)
+		synctest.Wait()
+		one.Cancel(errors.New("the user said stop"))
+		if res := <-answer; res.OK || !strings.Contains(res.Error, "the user said stop") {
+			t.Errorf("%+v", res)
+		}
+		// One that gives up as well is told so, in its own words.
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if res := w.h.Ask(short, handoff.Asker{Turn: three}, handoff.Request{}); res.OK || res.Code != handoff.CodeCanceled || res.WaitedMs != 1000 {
+			t.Errorf("%+v", res)
+		}
+		w.done(one)
+		w.done(three)
+		if res := w.ask(two, `{}`); !res.OK || res.WaitedMs != 9000 {
+			t.Errorf("%+v", res)
+		}
+		w.restarted("two")
+	})
+}
+
 func TestUnits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -183,7 +183,7 @@ func (h *Handoff) ask(ctx context.Context, p *participant) (Result, *refusal) {
 	if refused := h.entitled(ctx, p); refused != nil {
 		return Result{}, refused
 	}
-	a, refused := h.join(p)
+	a, refused := h.join(ctx, p)
 	if refused != nil {
 		return Result{}, refused
 	}
