@@ -341,6 +341,92 @@ func TestReadersSeeWholeFilesThatOnlyGrowNewer(t *testing.T) {
 	all.Wait()
 }
 
+// reading lets something happen when a file has been opened, and when it has been read.
+type reading struct {
+	durable.Dir
+	opened, read func()
+}
+
+func (d reading) Open(name string) (durable.File, error) {
+	f, err := d.Dir.Open(name)
+	d.opened()
+	return readingFile{f, d.read}, err
+}
+
+type readingFile struct {
+	durable.File
+	read func()
+}
+
+func (f readingFile) ReadAt(b []byte, at int64) (int, error) {
+	n, err := f.File.ReadAt(b, at)
+	f.read()
+	return n, err
+}
+
+// TestReaderInTheMiddleOfAWrite: a file becomes the spare after a reader has opened it, is read while the next rewrite is half
+// done in it, and is published again before the reader looks at the name. A write sets its time before its content, so
+// nothing but the content tells.
+func TestReaderInTheMiddleOfAWrite(t *testing.T) {
+	t.Parallel()
+	d := folder(t)
+	text := func(letter string) []byte { return []byte(strings.Repeat(letter, 5000)) }
+	whole := func(b []byte) bool {
+		s := strings.TrimRight(string(b), " \n")
+		return len(s) == 5000 && s == strings.Repeat(s[:1], 5000)
+	}
+	rewrite := func(letter string) {
+		t.Helper()
+		if err := durable.Rewrite(d, ".spare", "file", text(letter), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rewrite("a")
+	rewrite("b")
+	spare := filepath.Join(d.Path(), ".spare")
+	put := func(b []byte) {
+		t.Helper()
+		f, err := d.Overwrite(".spare")
+		if err == nil {
+			_, err = f.Write(b)
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	reads := 0
+	b, _, err := durable.ReadPublished(reading{d, func() {
+		if reads == 0 {
+			rewrite("c") // what was opened is the spare now
+			put(text("d")[:2500])
+		}
+	}, func() {
+		if reads++; reads > 1 {
+			return
+		}
+		half, err := os.Stat(spare)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(text("d"))
+		if err := errors.Join(os.Chtimes(spare, half.ModTime(), half.ModTime()), d.Exchange(".spare", "file")); err != nil {
+			t.Fatal(err)
+		}
+	}}, "file", 1<<20, whole)
+	if err != nil || !whole(b) || b[0] != 'd' {
+		t.Errorf("read %.3q to %.3q, %v, in %d reads", b, b[4000:], err, reads)
+	}
+
+	// What is damaged stays so, and is returned for the caller to say so.
+	if err := os.WriteFile(filepath.Join(d.Path(), "file"), []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if b, _, err := durable.ReadPublished(d, "file", 1<<20, whole); err != nil || string(b) != "half" {
+		t.Errorf("a damaged file reads %.9q, %v", b, err)
+	}
+}
+
 func TestAppendLineCutsOffWhatIsTorn(t *testing.T) {
 	t.Parallel()
 	for tail, want := range map[string]string{

@@ -488,10 +488,12 @@ func ReadFile(d Dir, name string, limit int64) ([]byte, Info, error) {
 }
 
 // ReadPublished is ReadFile for files that [Rewrite] changes. A file that was opened right before it was replaced may be
-// the spare while it is read, and hold what is not published yet; so the name is looked at again, and the file read anew
-// when it is another by now. sound reports whether content is whole.
+// the spare while it is read, and hold what is not published yet, or half of it; so the name is looked at again, and the
+// file read anew when it is another by now, or not whole. sound reports whether content is whole. Content that stays as it
+// is and is not whole is returned for the caller to say so.
 func ReadPublished(d Dir, name string, limit int64, sound func([]byte) bool) (b []byte, in Info, err error) {
 	const tries = 100 // a writer needs many times longer than a reader
+	var before []byte
 	for range tries {
 		if b, in, err = ReadFile(d, name, limit); err != nil {
 			return b, in, err
@@ -500,9 +502,15 @@ func ReadPublished(d Dir, name string, limit int64, sound func([]byte) bool) (b 
 		if err != nil {
 			return nil, in, err
 		}
-		if now.Ino == in.Ino && (now.MTime == in.MTime || sound(b)) {
+		if now.Ino != in.Ino {
+			continue
+		}
+		// The time of the change does not tell: a write sets it once, before the content is there. What is damaged reads the
+		// same twice, and what was read in the middle of a write does not.
+		if sound(b) || now.MTime == in.MTime && before != nil && bytes.Equal(before, b) {
 			return b, in, nil
 		}
+		before = b
 	}
 	return nil, in, fmt.Errorf("read %s/%s: it changes faster than it can be read", d.Path(), name)
 }
