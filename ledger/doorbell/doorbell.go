@@ -137,7 +137,8 @@ type Box interface {
 	Pending(ctx context.Context) ([]Item, error)
 	// Remove takes a note away for good. One that is gone already is no error.
 	Remove(ctx context.Context, id string) error
-	// Watch sends on the channel after a note may have arrived, until ctx ends. Missed sends are allowed when the
-	// channel is full: a receiver looks at Pending, not at the count.
+	// Watch sends on the channel after a note may have arrived, until ctx ends, and once when the watch stands and something
+	// lies there: who calls it beside other work cannot tell when that is. Missed sends are allowed when the channel is
+	// full: a receiver looks at Pending, not at the count.
 	Watch(ctx context.Context, wake chan<- struct{}) error
 }

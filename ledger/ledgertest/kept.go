@@ -93,6 +93,13 @@ func watched(ctx context.Context, s doorbell.Box) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { ended <- s.Watch(watching, wake) }()
+	select { // nobody can tell when the watch stands, so what lies there by then must wake
+	case <-wake:
+	case err := <-ended:
+		return fmt.Errorf("the watch ended by itself: %w", err)
+	case <-ctx.Done():
+		return errors.New("nothing woke for the note that lay there before")
+	}
 	for want := 1; want <= 3; want++ {
 		for {
 			items, err := s.Pending(ctx)

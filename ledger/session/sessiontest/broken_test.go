@@ -42,6 +42,7 @@ type faults struct {
 	forgetsLast   bool // loses the last event when it is opened again
 	ids           bool // forgets the ids when it is opened again
 	mute          bool // gives no hints
+	late          bool // watches a moment after it has said so
 	blocks        bool // hints wait for who should take them
 	frozenLease   bool // a renewal is not counted
 	secondProcess bool // another process has its own heads
@@ -300,10 +301,17 @@ func (b *broken) List(_ context.Context, after string, limit int) ([]session.Hea
 }
 
 func (b *broken) Watch(_ context.Context, name string) (<-chan struct{}, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	c := make(chan struct{}, 1)
-	b.watchers[c] = name
+	watch := func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.watchers[c] = name
+	}
+	if b.late {
+		time.AfterFunc(time.Millisecond, watch)
+	} else {
+		watch()
+	}
 	return c, nil
 }
 
@@ -411,6 +419,7 @@ func TestEachFaultIsCaughtByTheCheckThatClaimsTo(t *testing.T) {
 		{"a tail sees every event once", faults{early: true}},
 		{"a tail sees every event once", faults{racy: true}},
 		{"hints come for what is appended", faults{mute: true}},
+		{"hints come for what is appended", faults{late: true}},
 		{"hints come for what is appended", faults{blocks: true}},
 		{"a lease is counted", faults{frozenLease: true}},
 		{"what was acknowledged is there", faults{forgets: true}},

@@ -192,10 +192,44 @@ func watches(ctx context.Context, b bench) error {
 			}
 		}
 	}
+	if err := watchesAtOnce(ctx, w, b); err != nil {
+		return err
+	}
 	// Nobody takes these, and nobody waits for them.
 	for i := range 100 {
 		if _, err := put(ctx, b.store, "s", say(fmt.Sprint("more", i))); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// watchesAtOnce appends the moment a watch is handed out, here and as another process does: who watches has not looked yet,
+// and is told of nothing that comes before the store watches.
+func watchesAtOnce(ctx context.Context, w session.Watcher, b bench) error {
+	writers := map[string]session.Store{"the same process": b.store}
+	if b.another != nil {
+		writers["another process"] = b.another()
+	}
+	for round := range 10 {
+		for from, writer := range writers {
+			watching, end := context.WithCancel(ctx)
+			hint, err := w.Watch(watching, "s")
+			if err == nil {
+				_, err = put(ctx, writer, "s", say(fmt.Sprint("at once ", round, " from ", from)))
+			}
+			if err != nil {
+				end()
+				return err
+			}
+			select {
+			case <-hint:
+			case <-ctx.Done():
+				err = fmt.Errorf("round %d: what %s appended right after the watch began gave no hint", round, from)
+			}
+			if end(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
