@@ -414,8 +414,8 @@ func (l *Log) Close() error {
 		l.mu.Unlock()
 		return nil
 	}
+	l.closed = true // before the write, which gives the lock away: what is added from here on would never be written
 	l.write()
-	l.closed = true
 	l.mu.Unlock()
 	return errors.Join(l.f.Close(), l.lock.Close())
 }

@@ -233,6 +233,38 @@ func TestCancelledWaitersStrandNobody(t *testing.T) {
 	}
 }
 
+// What comes while the log is being closed is refused, and not taken and then lost.
+func TestNothingIsAddedToALogThatIsBeingClosed(t *testing.T) {
+	t.Parallel()
+	var l *Log
+	var armed atomic.Bool
+	var late error
+	d := dir(t, faultfs.Tap(&faultfs.Disk{}, func(op faultfs.Op) error {
+		if op.Kind == faultfs.SyncFile && armed.CompareAndSwap(true, false) {
+			_, _, late = l.Add([]byte("late"))
+		}
+		return nil
+	}))
+	l = mustOpen(t, Config{Dir: d, Name: "events"})
+	_, ticket, err := l.Add([]byte("first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	armed.Store(true)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(late, fs.ErrClosed) {
+		t.Errorf("what was added during the close: %v", late)
+	}
+	if err := l.Wait(t.Context(), ticket); err != nil {
+		t.Errorf("what was added before it: %v", err)
+	}
+	if got := all(t, mustOpen(t, Config{Dir: d, Name: "events"})); !slices.Equal(got, []string{"first"}) {
+		t.Errorf("the log holds %q", got)
+	}
+}
+
 // What was added while a flush was failing would stand behind a hole, so it fails too.
 func TestFailedFlushTakesAlongWhatWaits(t *testing.T) {
 	t.Parallel()
