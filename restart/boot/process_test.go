@@ -397,7 +397,8 @@ func TestExecInPlace(t *testing.T) {
 	same(t, "said", got, []string{"after exec_in_place", "before first_boot", "told s1", "told s2"})
 }
 
-// digest is all that lies in a folder: names, contents, modes and times. The heartbeat of a living one is left out.
+// digest is all that lies in a folder: names, contents, modes and times. The heartbeat of a living one is left out, also
+// where it is on its way to its name and gone before it is looked at.
 func digest(t *testing.T, dir string, living bool) string {
 	t.Helper()
 	var b strings.Builder
@@ -405,8 +406,11 @@ func digest(t *testing.T, dir string, living bool) string {
 		if err != nil {
 			return err
 		}
+		if living && (strings.HasSuffix(path, beatName) || e.IsDir()) {
+			return nil
+		}
 		in, err := e.Info()
-		if err != nil || living && (strings.HasSuffix(path, beatName) || e.IsDir()) {
+		if err != nil {
 			return err
 		}
 		fmt.Fprintln(&b, path, in.Mode(), in.ModTime().UnixNano())
