@@ -166,9 +166,9 @@ func (r *redactor) value(from int) value {
 	if s[from] == '\\' && isQuote(at(s, from+1)) { // JSON within a string
 		stop := s[from : from+2]
 		from += 2
-		end := lineEndPlain(s, from)
-		if j := strings.Index(s[from:end], stop); j >= 0 {
-			end = from + j
+		end := from // not the line's end first: a line may hold thousands of them
+		for end < len(s) && s[end] != '\n' && !strings.HasPrefix(s[end:], stop) {
+			end++
 		}
 		return value{from, end, true}
 	}
@@ -270,13 +270,6 @@ func (r *redactor) lineEnd(from int) int {
 		r.lineTo = i
 	}
 	return r.lineTo
-}
-
-func lineEndPlain(s string, from int) int {
-	if i := strings.IndexByte(s[from:], '\n'); i >= 0 {
-		return from + i
-	}
-	return len(s)
 }
 
 func at(s string, i int) byte {
