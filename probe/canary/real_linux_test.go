@@ -200,10 +200,30 @@ func want(t *testing.T, r Result, code Code) {
 	}
 }
 
-// short is for candidates that never answer: how long they are waited for decides nothing. Those of which an answer is
-// waited for get long, since a busy machine takes a while to start them.
-func short(c *Config) { c.Within = 3 * time.Second }
-func long(c *Config)  { c.Within = 20 * time.Second }
+// tryUntil tries a candidate that never becomes alive, so that it is waited for to the end: for longer and longer, until it has
+// come as far as the test is about, since a busy machine takes a while to start it.
+func tryUntil(t *testing.T, role string, change func(*Config), far func(r Result, notes string) bool) (r Result, notes string) {
+	t.Helper()
+	for within := 2 * time.Second; ; within *= 2 {
+		var c Config
+		c, notes = recipe(t, role, change)
+		c.Within = within
+		if r = try(t, c); far(r, notes) || within > time.Minute {
+			return r, notes
+		}
+	}
+}
+
+// answered is that somebody spoke HTTP.
+func answered(r Result, _ string) bool { return r.Status != 0 }
+
+// noted is that the candidate has left a note.
+func noted(name string) func(Result, string) bool {
+	return func(_ Result, notes string) bool {
+		_, err := os.Stat(filepath.Join(notes, name))
+		return err == nil
+	}
+}
 
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
@@ -212,12 +232,13 @@ func TestOutcomes(t *testing.T) {
 	} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
-			c, _ := recipe(t, role, func(c *Config) {
-				if code == CodeBadAnswer {
-					long(c)
-				}
-			})
-			r := try(t, c)
+			var r Result
+			if code == CodeBadAnswer {
+				r, _ = tryUntil(t, role, nil, answered)
+			} else {
+				c, _ := recipe(t, role, nil)
+				r = try(t, c)
+			}
 			want(t, r, code)
 			if role == "exits" && (!strings.Contains(r.Text, "exit status 3") || !strings.Contains(r.Tail, "acme.wire")) {
 				t.Errorf("what it said is lost: %+v", r)
@@ -229,8 +250,8 @@ func TestOutcomes(t *testing.T) {
 	}
 	t.Run("another path", func(t *testing.T) {
 		t.Parallel()
-		c, _ := recipe(t, "healthy", func(c *Config) { long(c); c.Path = "/other" })
-		want(t, try(t, c), CodeBadAnswer)
+		r, _ := tryUntil(t, "healthy", func(c *Config) { c.Path = "/other" }, answered)
+		want(t, r, CodeBadAnswer)
 	})
 }
 
@@ -260,8 +281,8 @@ func dead(t *testing.T, notes string) {
 // TestHangs is a candidate that never answers and ignores SIGTERM.
 func TestHangs(t *testing.T) {
 	t.Parallel()
-	c, notes := recipe(t, "hangs", func(c *Config) { short(c); c.Grace = 100 * time.Millisecond })
-	want(t, try(t, c), CodeNoAnswer)
+	r, notes := tryUntil(t, "hangs", func(c *Config) { c.Grace = 100 * time.Millisecond }, noted("pid"))
+	want(t, r, CodeNoAnswer)
 	dead(t, notes)
 }
 
