@@ -42,7 +42,7 @@ func TestDeathsBesideAProbe(t *testing.T) {
 		if err := second.Fail(ctx, broken); err != nil {
 			return err
 		}
-		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 			if _, err := s.stores.Evidence.Get(ctx, second.Registered().Key()); err == nil {
 				return nil
 			}
@@ -90,7 +90,7 @@ func (s slowPast) Changed(context.Context, witness.Root, string, string) ([]witn
 func (s slowPast) Read(ctx context.Context, _ witness.Root, rev, path string) ([]byte, bool, error) {
 	select {
 	case <-s.goOn:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		return nil, false, errors.New("the probe did not begin")
 	case <-ctx.Done():
 		return nil, false, ctx.Err()

@@ -40,7 +40,7 @@ func play(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	w, err := newWorld(ctx, dir)
 	if err != nil {

@@ -26,8 +26,6 @@ import (
 // more are the roles of the races: a healer that halts at one moment, one that loops, a person's single pass, a managed
 // run, and (see teller_test.go) a healer that is killed while it tells.
 type more struct {
-	// Lease is the healer's, zero for the default.
-	Lease time.Duration
 	// Halt names the moment at which a healer halts, once: "claimed", "reserved" (it has a slot), "begun" (nothing is
 	// started yet) or "started". How says by what: "stop" is SIGSTOP, "hang" waits for a signal that never comes, "kill" is SIGKILL.
 	Halt, How string
@@ -58,7 +56,7 @@ func (m more) run(ctx context.Context, r role) error {
 	return fmt.Errorf("there is no role %q", r.Play)
 }
 
-// wire is the host of a role, with its launcher, lease and inbox.
+// wire is the host of a role, with its launcher and inbox.
 func (m more) wire(ctx context.Context, r role) (*parts, error) {
 	var once sync.Once
 	var filing sync.RWMutex
@@ -71,7 +69,7 @@ func (m more) wire(ctx context.Context, r role) (*parts, error) {
 			filing.Unlock()
 		}
 	}
-	o := options{settings: restart.Settings{Quiescence: r.Quiescence, Lease: m.Lease}}
+	o := options{settings: restart.Settings{Quiescence: r.Quiescence}}
 	o.launcher = func(*parts) restart.Launcher {
 		return haltingLauncher{runnerLauncher(r.Home, 0), halt, m.Deaf}
 	}

@@ -15,9 +15,6 @@ import (
 	"github.com/mulligan-dev/mulligan/restart/managed"
 )
 
-// brief is a lease that is soon over.
-const brief = 300 * time.Millisecond
-
 // rested lets the tree be at rest, so that the first pass that sees a death goes all the way.
 func rested() { time.Sleep(2 * rest) }
 
@@ -36,7 +33,8 @@ func (w *world) counted(name string, more ...string) *agent {
 }
 
 // TestStoppedHealerIsOvertaken: a healer is stopped by a signal at a moment between its claim and its launch. When its
-// lease is over another healer overtakes it; then it goes on, and does no harm: one replacement.
+// lease is over another healer overtakes it; then it goes on, and does no harm: one replacement. The leases are those of a
+// real healer, and go by on the other one's clock: a short one is over before a busy machine has started anything.
 //
 // Seen to fail: with a BeginLaunch that does not ask who owns the record (mustOwn), and with a runner that looks neither
 // at the record's state nor at the gate's refusal.
@@ -54,17 +52,26 @@ func TestStoppedHealerIsOvertaken(t *testing.T) {
 	} {
 		t.Run(moment, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, options{settings: restart.Settings{Quiescence: rest, Lease: brief}})
+			w := newWorld(t, options{})
 			scout := w.counted("scout")
 			rested()
 			stop := filepath.Join(w.state, "stop")
-			slept := w.play(role{Play: "halting", Stop: stop, More: more{Lease: brief, Halt: moment, How: "stop"}})
+			slept := w.play(role{Play: "halting", Stop: stop, More: more{Halt: moment, How: "stop"}})
 			slept.waitStopped(t)
 			owner := w.record(scout).Owner
 			if moment != "started" && (owner == nil || owner.Instance.PID != slept.cmd.Process.Pid) {
 				t.Fatalf("the story is wrong: the record is %s, owned by %+v", w.stands(scout), owner)
 			}
-			w.passUntil("the record to be closed by another", func() bool { return w.record(scout).State.Final() })
+			if w.pass(); moment != "started" && w.record(scout).State.Final() {
+				t.Fatalf("it was overtaken within its lease: %s", w.stands(scout))
+			}
+			w.clock.forward(2 * time.Minute)
+			w.passUntil("the record to be closed by another", func() bool {
+				if moment == "begun" {
+					w.clock.forward(2 * time.Minute) // nobody was started who could pass the gate in the other one's lease
+				}
+				return w.record(scout).State.Final()
+			})
 			w.wantStands(scout, want.stands)
 			slept.goesOn()
 			// It finds what has become of its death, and looks a few more times.

@@ -39,8 +39,9 @@ const (
 	project = "acme"
 	// rest is the quiescence of most stories: long enough to be seen, short enough to wait for.
 	rest = 50 * time.Millisecond
-	// patience is how long a story waits for what must come. Only a broken promise takes that long.
-	patience = 30 * time.Second
+	// patience is how long a story waits for what must come. Only a broken promise takes that long, also where many stories
+	// are told at once on few processors.
+	patience = 2 * time.Minute
 )
 
 // options are what a story has otherwise than the usual host.

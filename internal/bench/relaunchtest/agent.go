@@ -82,7 +82,7 @@ var beatProgram = sync.OnceValue(func() string {
 
 // Gap waits for the second life and is the time from the death to it.
 func Gap(beat string) (time.Duration, error) {
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		b, err := os.ReadFile(beat)
 		if err != nil {
 			continue
@@ -105,7 +105,7 @@ func Gap(beat string) (time.Duration, error) {
 			return time.Duration(births[1] - death), nil
 		}
 	}
-	return 0, fmt.Errorf("no second life in 20 s: %s", beat)
+	return 0, fmt.Errorf("no second life in a minute: %s", beat)
 }
 
 // first is a run's first life, where it has a process of its own.

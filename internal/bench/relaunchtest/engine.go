@@ -214,7 +214,7 @@ func (e *Engine) firstApart(name string, agent []string) error {
 // Await waits for a file that has something in it.
 func Await(tb testing.TB, path string) {
 	tb.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		if st, err := os.Stat(path); err == nil && st.Size() > 0 {
 			return
 		}
