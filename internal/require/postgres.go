@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	mathrand "math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -167,13 +168,32 @@ func postgresOwner() (*syscall.Credential, error) {
 	return nil, errors.New("no user postgres or nobody, as whom the server could run")
 }
 
+// freePort is a port that nobody listens on, and that the kernel gives to nobody who asks for any: those tests that do, all
+// at once, would now and then get the one of a server that is just being started again.
 func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	first := 32768
+	if b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
+		if _, err := fmt.Sscan(string(b), &first); err != nil {
+			return "", fmt.Errorf("the range of ports that the kernel gives: %w", err)
+		}
 	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, errors.Join(err, l.Close())
+	const lowest = 10000
+	if first <= lowest {
+		first = 0 // there is no room below
+	}
+	for range 100 {
+		port := 0
+		if first > 0 {
+			port = lowest + mathrand.IntN(first-lowest)
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			continue // it is somebody's
+		}
+		_, free, err := net.SplitHostPort(l.Addr().String())
+		return free, errors.Join(err, l.Close())
+	}
+	return "", errors.New("no port is free")
 }
 
 func (p *Postgres) data() string { return filepath.Join(p.dir, "data") }
@@ -225,7 +245,9 @@ func (p *Postgres) start() error {
 			p.life = nil
 			return fmt.Errorf("the server ended: %w: %s", errors.Join(err, life.Close()), &log)
 		case <-deadline:
-			return errors.New("the server was not ready within a minute")
+			err := p.life.Close() // or it would keep the data from the next try
+			p.life = nil
+			return errors.Join(errors.New("the server was not ready within a minute"), err)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
