@@ -204,14 +204,36 @@ func (r *Runner) release(h *sessions.Handle, attempted bool) {
 	if !attempted {
 		return
 	}
-	head, err := r.c.Sessions.Store.Head(ctx, h.Session())
+	last, err := r.left(ctx, h.Session())
 	if err != nil {
 		r.c.Log.Warn("a session could not be looked at after its resume", "session", h.Session(), "error", err)
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tried[h.Session()] = head.Last
+	r.tried[h.Session()] = last
+}
+
+// left is the last sequence of a session that was just given back, if nothing came between the end of its turn and then;
+// else zero. What somebody has said meanwhile, as an answer to why the turn failed, is new to the next pass.
+func (r *Runner) left(ctx context.Context, name string) (uint64, error) {
+	head, err := r.c.Sessions.Store.Head(ctx, name)
+	if err != nil || head.Last < 2 {
+		return 0, err
+	}
+	for i, is := range []func(session.Event) bool{
+		func(e session.Event) bool { return e.Kind == session.KindTurnEnded },
+		func(e session.Event) bool {
+			var p session.Lease
+			return e.Kind == session.KindLease && e.Into(&p) == nil && p.Release && p.Owner.Same(r.c.Sessions.Instances.Self())
+		},
+	} {
+		page, err := r.c.Sessions.Store.Read(ctx, name, head.Last-2+uint64(i), 1)
+		if err != nil || len(page) == 0 || !is(page[0]) {
+			return 0, err
+		}
+	}
+	return head.Last, nil
 }
 
 // refused is what a refusal on the way to the turn means.

@@ -270,6 +270,53 @@ func TestThreeAttemptsWithoutACompletedTurnAreTheLast(t *testing.T) {
 	}
 }
 
+// givenBack is a store that calls at one moment around the giving back of a session: before it is in the log, or when its
+// owner does not know yet that it is.
+type givenBack struct {
+	session.Store
+	before, after func()
+}
+
+func (g *givenBack) Append(ctx context.Context, name string, batch []session.Draft) (session.Receipt, error) {
+	var p session.Lease
+	if batch[0].Kind != session.KindLease || batch[0].Into(&p) != nil || !p.Release {
+		return g.Store.Append(ctx, name, batch)
+	}
+	g.before()
+	r, err := g.Store.Append(ctx, name, batch)
+	g.after()
+	return r, err
+}
+
+// What a person says while a session is given back after a failed turn is new to the next pass, which takes it up.
+func TestAWordAsTheSessionIsGivenBackIsHeard(t *testing.T) {
+	t.Parallel()
+	for moment := range 2 {
+		w, h := newWorld(t), &host{run: failing}
+		w.crash(nil, "s1")
+		said := 0
+		say := func(at int) func() {
+			return func() {
+				if at == moment && said == 0 {
+					said++
+					w.append("s1", session.Say(w.now(), "said", json.RawMessage(`"the key is renewed"`)))
+				}
+			}
+		}
+		s, err := sessions.New(sessions.Config{Store: &givenBack{plain{w.store}, say(0), say(1)}, Instances: memory.As(w.home, w.home.Spawn())})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := w.runner(s, h, resume.Config{})
+		w.wants(w.pass(r), "s1 error")
+		w.wants(w.pass(r), "s1 error") // taken up again
+		w.wants(w.pass(r), "s1 tried")
+		if said != 1 || h.times() != 2 {
+			t.Errorf("at moment %d: %d words, %d turns", moment, said, h.times())
+		}
+	}
+}
+
 func TestWhatIsNotOursIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w, h := newWorld(t), &host{}
