@@ -167,7 +167,7 @@ type bench struct {
 // short bounds a probe that is meant to run out of time, long one that is not.
 const (
 	short = 700 * time.Millisecond
-	long  = 20 * time.Second
+	long  = 40 * time.Second
 )
 
 func (b *bench) file(name string) string { return filepath.Join(b.notes, name) }

@@ -12,7 +12,7 @@ import (
 // The kernel tells nobody when somebody else's process ends or a file appears, so both are looked for again and again.
 const (
 	look    = 5 * time.Millisecond
-	patient = 2 * time.Second // for what is under way, such as the end of a killed process
+	patient = 20 * time.Second // for what is under way, such as the end of a killed process
 )
 
 func eventually(atMost time.Duration, what func() bool) bool {
