@@ -267,7 +267,7 @@ const unshared = "--pid --fork --mount-proc --kill-child"
 func (a *actor) begin() {
 	a.t.Helper()
 	a.cmd.Stdout, a.cmd.Stderr = &a.out, &a.out
-	a.cmd.WaitDelay = time.Second
+	a.cmd.WaitDelay = 5 * time.Second
 	if err := a.cmd.Start(); err != nil {
 		a.t.Fatal(err)
 	}

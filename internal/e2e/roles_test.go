@@ -223,7 +223,7 @@ func play(t *testing.T, r role) *actor {
 	a := &actor{t: t, cmd: exec.Command(exe), done: make(chan struct{})}
 	a.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), roleVar + "=" + string(script)}
 	a.cmd.Stdout, a.cmd.Stderr = &a.out, &a.out
-	a.cmd.WaitDelay = time.Second // a killed actor's children may hold its output
+	a.cmd.WaitDelay = 5 * time.Second // a killed actor's children may hold its output
 	if err := a.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,10 @@ func TestPowerCutAtEachStep(t *testing.T) {
 					}
 					return nil
 				}
-				p = newPlay(t, s, st)
+				made := newPlay(t, s, st)
+				cutting.Lock()
+				p = made
+				cutting.Unlock()
 				for _, l := range s.lines {
 					if l.command() {
 						p.do(l)

@@ -63,8 +63,8 @@ func (t *trial) start(ctx context.Context, command []string, socket *os.File) (*
 	cmd.Dir, cmd.Env = t.c.Dir, t.env
 	out := &tailBuffer{}
 	cmd.Stdout, cmd.Stderr = out, out
-	// A process that it leaves behind may keep the pipes open.
-	cmd.WaitDelay = 500 * time.Millisecond
+	// A process that it leaves behind may keep the pipes open. What it said itself must not be lost to a machine that stalls.
+	cmd.WaitDelay = 3 * time.Second
 	// Were we killed, it would be alone with nobody to end it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if socket != nil {
