@@ -55,6 +55,10 @@ func TestSkipIsAFailureWhereAllIsRequired(t *testing.T) {
 			t.Errorf("%s: skipped %q, failed %q; want a failure that says how to get it", name, r.skipped, r.failed)
 		}
 	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	if r := run(func(t testing.TB) { require.Installer(t, "bun") }); !strings.Contains(r.failed, ".ci/run packages") {
+		t.Errorf("without installers: failed %q; want a failure that says how to get them", r.failed)
+	}
 	if r := run(func(t testing.TB) { require.Possible(t, "", "walking", nil) }); r.failed != "" || r.skipped != "" {
 		t.Errorf("what is possible: skipped %q, failed %q", r.skipped, r.failed)
 	}

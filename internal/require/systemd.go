@@ -143,17 +143,24 @@ func withSystemd(t testing.TB) string {
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		missing(t, systemdHint, "a systemd of one's own needs root on Linux")
 	}
+	return above(t, ".ci", "with-systemd")
+}
+
+// above finds a file of the repository from the test's folder upwards.
+func above(t testing.TB, parts ...string) string {
+	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
+	name := filepath.Join(parts...)
 	for {
-		path := filepath.Join(dir, ".ci", "with-systemd")
+		path := filepath.Join(dir, name)
 		if _, err := os.Stat(path); err == nil {
 			return path
 		}
 		if dir == filepath.Dir(dir) {
-			t.Fatal("no .ci/with-systemd above the test's folder: run the tests in a clone")
+			t.Fatalf("no %s above the test's folder: run the tests in a clone", name)
 		}
 		dir = filepath.Dir(dir)
 	}
