@@ -231,6 +231,8 @@ func TestDetectKind(t *testing.T) {
 	for _, name := range []string{
 		"work/.git/HEAD", "work/in/x.py", "work/in/package.json", "work/in/node_modules/.package-lock.json",
 		"app/package.json", "app/node_modules/.package-lock.json", "app/node_modules/@acme/wire/package.json",
+		"pnpm/package.json", "pnpm/node_modules/.modules.yaml", "yarn/package.json", "yarn/node_modules/.yarn-integrity", "berry/package.json", "berry/node_modules/.yarn-state.yml",
+		"bun/package.json", "bun/bun.lock", "bun/node_modules/x/package.json", "lock/package.json", "lock/bun.lock",
 		"bare/package.json", "left/node_modules/.package-lock.json", "home/specifications/x", "home/gems/x", "site/acme/package.json", "lib/acme.jar",
 	} {
 		at := filepath.Join(dir, name)
@@ -242,7 +244,8 @@ func TestDetectKind(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ dir, pkg, want string }{
-		{"work", "", KindGit}, {"work/in", "", KindGit}, {"app", "", KindNPM}, {"bare", "", KindFolder}, {"left", "", KindFolder}, {"home", "", KindFolder},
+		{"work", "", KindGit}, {"work/in", "", KindGit}, {"app", "", KindNPM}, {"bare", "", KindFolder}, {"left", "", KindFolder},
+		{"pnpm", "", KindNPM}, {"yarn", "", KindNPM}, {"berry", "", KindNPM}, {"bun", "", KindNPM}, {"lock", "", KindFolder}, {"home", "", KindFolder},
 		{"app", "@acme/wire", KindNPM}, {"app/node_modules", "@acme/wire", KindNPM}, {"app/node_modules/@acme/wire", "@acme/wire", KindNPM},
 		{"app", "other", KindPackage}, {"site", "acme", KindPackage}, {"home", "acme", KindGem}, {"lib", "acme-*.jar", KindJar},
 	} {

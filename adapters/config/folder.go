@@ -140,7 +140,7 @@ func absolute(base, dir string) (string, error) {
 // A package is one of npm where the folder is, or holds, the node_modules with it; a gem where the folder is a gem home; an
 // archive where it is called like one; else a Python distribution. Without a package it is git when the folder is in a git
 // work tree, told by its .git, a folder or, for worktrees and submodules, a file; a project of npm where its package.json
-// stands beside what npm installed for it; else a plain folder. The kinds image and binary are never guessed.
+// stands beside what npm, pnpm, yarn or bun installed for it; else a plain folder. The kinds image and binary are never guessed.
 func DetectKind(dir, pkg string) string {
 	if pkg != "" {
 		return detectPackage(dir, pkg)
@@ -153,8 +153,12 @@ func DetectKind(dir, pkg string) string {
 			break
 		}
 	}
-	if there(dir, "package.json") && there(dir, "node_modules", ".package-lock.json") {
-		return KindNPM
+	if there(dir, "package.json") && there(dir, "node_modules") {
+		for _, list := range []string{"node_modules/.package-lock.json", "node_modules/.modules.yaml", "node_modules/.yarn-integrity", "node_modules/.yarn-state.yml", "bun.lock"} {
+			if there(dir, filepath.FromSlash(list)) {
+				return KindNPM
+			}
+		}
 	}
 	return KindFolder
 }

@@ -26,9 +26,10 @@ const (
 
 // manifest is what counts of a package.json.
 type manifest struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
-	text    []byte
+	Name     string         `json:"name"`
+	Version  string         `json:"version"`
+	Optional map[string]any `json:"optionalDependencies"`
+	text     []byte
 }
 
 // readManifest reads the package.json of a folder. Without one the error is fs.ErrNotExist.
@@ -45,60 +46,34 @@ func readManifest(dir string) (manifest, error) {
 	return m, nil
 }
 
-// entry is what npm's list says of one package.
-type entry struct {
-	Version   string `json:"version"`
-	Integrity string `json:"integrity"`
-	Link      bool   `json:"link"`
-	Optional  bool   `json:"optional"`
-}
-
-// list is npm's list of a project.
-type list struct {
-	Packages map[string]entry `json:"packages"`
-	file     string
-	text     []byte
-}
-
-// readList reads the list of a node_modules folder. Without one the error is fs.ErrNotExist.
-func readList(dir string) (list, error) {
-	l := list{file: filepath.Join(dir, listName)}
-	text, err := codetree.ReadFile(l.file, maxList)
+// npmRecord reads npm's list: a package for each folder, those of a workspace's members included.
+func npmRecord(top, file string) (*record, error) {
+	text, err := codetree.ReadFile(file, maxList)
 	if err != nil {
-		return l, err
+		return nil, err
 	}
-	if err := json.Unmarshal(text, &l); err != nil {
-		return l, fmt.Errorf("%s cannot be understood, it may be half written: %w", l.file, err)
+	var list struct {
+		Packages map[string]struct {
+			Version   string `json:"version"`
+			Integrity string `json:"integrity"`
+			Link      bool   `json:"link"`
+			Optional  bool   `json:"optional"`
+		} `json:"packages"`
 	}
-	l.text = text
-	return l, nil
-}
-
-// entryOf is what npm's list says of the package in a folder. The list lies in the outermost node_modules above it. ok is
-// false where there is no list.
-func entryOf(folder string) (e entry, ok bool, err error) {
-	for at := folder; at != filepath.Dir(at); at = filepath.Dir(at) {
-		if filepath.Base(at) != modules {
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, halfWritten(file, err)
+	}
+	r := newRecord("npm", top, file)
+	r.fact("list", text)
+	for key, p := range list.Packages {
+		// What a link leads to is listed by the place where it is: a member of the workspace, and no installed package.
+		if !strings.HasPrefix(key, modules+"/") && !strings.Contains(key, "/"+modules+"/") {
+			r.members[key] = true
 			continue
 		}
-		l, err := readList(at)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return e, false, err
-		}
-		key, err := filepath.Rel(filepath.Dir(at), folder)
-		if err != nil {
-			return e, false, fmt.Errorf("%s lies outside %s: %w", folder, at, err)
-		}
-		e, listed := l.Packages[filepath.ToSlash(key)]
-		if !listed {
-			return e, false, fmt.Errorf("%s is there and not on npm's list (%s): an installation is under way, or was cut off", folder, l.file)
-		}
-		return e, true, nil
+		r.places[key] = entry{version: p.Version, integrity: p.Integrity, link: p.Link, optional: p.Optional}
 	}
-	return e, false, nil
+	return r, nil
 }
 
 // retired is how npm calls a folder that it has set aside until the installation is over: hidden, with eight letters

@@ -248,6 +248,7 @@ func TestLinkIntoAStore(t *testing.T) {
 		a.write(store+"/index.js", "")
 		a.remove("node_modules/@acme/wire")
 		a.link(store)
+		a.pnpmLists(version)
 		id := identify(t, a.wire())
 		if !strings.HasPrefix(id.Revision, version+"@") {
 			t.Errorf("identity is %+v", id)
@@ -263,6 +264,7 @@ func TestLinkIntoAStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.pnpmLists("1.0.0")
 	for range 500 {
 		a.remove("node_modules/@acme/wire")
 		a.link("node_modules/.pnpm/wire@1.0.0/node_modules/@acme/wire")

@@ -26,7 +26,7 @@ func (s *Source) read(ctx context.Context, live witness.Root) (codetree.Look, er
 
 // installed reads the package that the root names.
 func installed(ctx context.Context, c *codetree.Content, live witness.Root) (codetree.Look, error) {
-	folder, err := find(live)
+	folder, held, err := find(live)
 	if err != nil {
 		return codetree.Look{}, err
 	}
@@ -37,6 +37,15 @@ func installed(ctx context.Context, c *codetree.Content, live witness.Root) (cod
 	if aside != "" {
 		return codetree.Look{}, fmt.Errorf("package %s has been set aside (%s): an installation is under way, or was cut off", live.Package, aside)
 	}
+	r, key, _, err := recordOf(filepath.Dir(folder), folder)
+	if err != nil {
+		return codetree.Look{}, err
+	}
+	if held {
+		if err := linkedAway(folder, r, live.Package); err != nil {
+			return codetree.Look{}, err
+		}
+	}
 	m, err := readManifest(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return codetree.Look{}, fmt.Errorf("package %s has no package.json in %s: it is half installed", live.Package, folder)
@@ -44,19 +53,16 @@ func installed(ctx context.Context, c *codetree.Content, live witness.Root) (cod
 	if err != nil {
 		return codetree.Look{}, err
 	}
-	e, listed, err := entryOf(folder)
-	switch {
-	case err != nil:
+	e, err := r.entryOf(key, m)
+	if err != nil {
 		return codetree.Look{}, err
-	case listed && !e.Link && e.Version != m.Version:
-		return codetree.Look{}, fmt.Errorf("package %s is version %s and npm's list says %s: an installation is under way, or was cut off", live.Package, m.Version, e.Version)
 	}
 	c.Fact("package.json", string(m.text))
-	c.Fact("integrity", e.Integrity)
+	c.Fact("integrity", e.integrity)
 	if err := c.Seen(filepath.Join(folder, "package.json")); err != nil {
 		return codetree.Look{}, err
 	}
-	// Once its package.json is known the folder is read where it is: pnpm links to its own store.
+	// Once its package.json is known the folder is read where it is: pnpm and bun link to their own store.
 	real, err := filepath.EvalSymlinks(folder)
 	if err != nil {
 		return codetree.Look{}, fmt.Errorf("folder %s cannot be read: %w", folder, err)
@@ -71,21 +77,22 @@ func installed(ctx context.Context, c *codetree.Content, live witness.Root) (cod
 	return look, nil
 }
 
-// find is the folder of the root's package.
-func find(live witness.Root) (string, error) {
+// find is the folder of the root's package. held says that it was found in a node_modules folder, and not declared itself.
+func find(live witness.Root) (folder string, held bool, err error) {
 	name := live.Package
 	parts := strings.Split(name, "/")
 	if len(parts) > 2 || (len(parts) == 2) != strings.HasPrefix(name, "@") || slices.ContainsFunc(parts, func(p string) bool { return p == "" || p[0] == '.' }) || strings.ContainsRune(name, '\\') {
-		return "", fmt.Errorf("%q is no name of a package: want NAME or @SCOPE/NAME", name)
+		return "", false, fmt.Errorf("%q is no name of a package: want NAME or @SCOPE/NAME", name)
 	}
+	var why error
 	for _, dir := range live.Dirs {
 		// Its own folder, also where it is not below a node_modules.
 		if m, err := readManifest(dir); err == nil && m.Name == name {
-			return dir, nil
+			return dir, false, nil
 		}
 		if under(dir, name) {
 			if codetree.Exists(dir) {
-				return dir, nil
+				return dir, false, nil
 			}
 			continue
 		}
@@ -94,21 +101,25 @@ func find(live witness.Root) (string, error) {
 			holder = filepath.Join(dir, modules)
 		}
 		folder := filepath.Join(holder, filepath.FromSlash(name))
-		fi, err := os.Lstat(folder)
+		_, err := os.Lstat(folder)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			if aside, err := setAside(filepath.Dir(folder), filepath.Base(folder)); err == nil && aside != "" {
-				return "", fmt.Errorf("package %s has been set aside (%s) and not been put back: an installation is under way, or was cut off", name, aside)
+				return "", false, fmt.Errorf("package %s has been set aside (%s) and not been put back: an installation is under way, or was cut off", name, aside)
+			}
+			if err := plugAndPlay(filepath.Dir(holder)); err != nil && why == nil {
+				why = err
 			}
 			continue
 		case err != nil:
-			return "", fmt.Errorf("folder %s cannot be read: %w", folder, err)
-		case fi.Mode()&fs.ModeSymlink != 0:
-			return folder, within(folder, holder, name)
+			return "", false, fmt.Errorf("folder %s cannot be read: %w", folder, err)
 		}
-		return folder, nil
+		return folder, true, nil
 	}
-	return "", fmt.Errorf("package %s is not installed in %s", name, strings.Join(live.Dirs, ", "))
+	if why != nil {
+		return "", false, why
+	}
+	return "", false, fmt.Errorf("package %s is not installed in %s", name, strings.Join(live.Dirs, ", "))
 }
 
 // under reports that a folder is where a package of that name is installed.
@@ -116,21 +127,37 @@ func under(dir, name string) bool {
 	return strings.HasSuffix(filepath.ToSlash(dir), "/"+modules+"/"+name)
 }
 
-// within refuses a package that is a link to a folder outside of its node_modules: npm makes it for a folder that
-// somebody works on, and the package's version would stay the same through every edit.
-func within(folder, holder, name string) error {
+// linkedAway refuses a package that is a link to a folder outside of what is installed: npm makes it for a folder that
+// somebody works on, and the package's version would stay the same through every edit. Pnpm and bun link to a store, in
+// the node_modules of the whole workspace or, for all projects of the machine, elsewhere.
+func linkedAway(folder string, r *record, name string) error {
+	if fi, err := os.Lstat(folder); err != nil || fi.Mode()&fs.ModeSymlink == 0 {
+		return nil // what cannot be read is seen when it is
+	}
 	to, err := filepath.EvalSymlinks(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("package %s is a link to nothing: an installation is under way, or was cut off", name)
+	}
 	if err != nil {
 		return fmt.Errorf("folder %s cannot be read: %w", folder, err)
 	}
-	real, err := filepath.EvalSymlinks(holder)
-	if err != nil {
-		return fmt.Errorf("folder %s cannot be read: %w", holder, err)
+	stores := []string{filepath.Dir(folder)}
+	if strings.HasPrefix(name, "@") {
+		stores[0] = filepath.Dir(stores[0])
 	}
-	if rel, err := filepath.Rel(real, to); err != nil || !filepath.IsLocal(rel) {
-		return fmt.Errorf("package %s is a link, its code is in %s; declare that folder as a root", name, to)
+	if r != nil {
+		stores = append(stores, filepath.Join(r.top, modules), r.store)
 	}
-	return nil
+	for _, store := range stores {
+		real, err := filepath.EvalSymlinks(store)
+		if err != nil {
+			continue
+		}
+		if rel, err := filepath.Rel(real, to); err == nil && filepath.IsLocal(rel) {
+			return nil
+		}
+	}
+	return fmt.Errorf("package %s is a link, its code is in %s; declare that folder as a root", name, to)
 }
 
 // project reads the project in the root's folders.
@@ -147,7 +174,8 @@ func project(ctx context.Context, c *codetree.Content, live witness.Root) (codet
 	if err := c.Seen(filepath.Join(top, "package.json")); err != nil {
 		return codetree.Look{}, err
 	}
-	if err := dependencies(ctx, c, top); err != nil {
+	changed, err := dependencies(ctx, c, top)
+	if err != nil {
 		return codetree.Look{}, err
 	}
 	for i, dir := range live.Dirs {
@@ -167,71 +195,35 @@ func project(ctx context.Context, c *codetree.Content, live witness.Root) (codet
 	if version == "" {
 		version = "0" // a project that is never published needs none
 	}
-	return codetree.Look{Revision: version + "@" + c.Sum(), Changed: listed(top), Since: c.Newest()}, nil
+	return codetree.Look{Revision: version + "@" + c.Sum(), Changed: changed, Since: c.Newest()}, nil
 }
 
-// dependencies adds what is installed for a project, after holding npm's list against the disk.
-func dependencies(ctx context.Context, c *codetree.Content, top string) error {
+// dependencies adds what is installed for a project, after holding the installer's list against the disk. changed is the
+// newest change by which an installation shows while it is under way.
+func dependencies(ctx context.Context, c *codetree.Content, top string) (changed time.Time, err error) {
+	changed = listed(top)
 	dir := filepath.Join(top, modules)
-	if !codetree.Exists(dir) {
-		c.Fact("list", "")
-		return nil
-	}
 	aside, err := setAside(dir, "")
 	if err != nil {
-		return err
+		return changed, err
 	}
 	if aside != "" {
-		return fmt.Errorf("a package has been set aside (%s): an installation is under way, or was cut off", aside)
+		return changed, fmt.Errorf("a package has been set aside (%s): an installation is under way, or was cut off", aside)
 	}
-	l, err := readList(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s holds no %s: an installation is under way, or another installer than npm filled it", dir, listName)
+	r, _, why, err := recordOf(top, top)
+	switch {
+	case err != nil:
+		return changed, err
+	case why != nil:
+		return changed, why
+	case r == nil:
+		c.Fact("list", "")
+		return changed, nil
 	}
-	if err != nil {
-		return err
-	}
-	c.Fact("list", string(l.text))
-	if err := c.Seen(l.file); err != nil {
-		return err
-	}
-	for key, e := range l.Packages {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		// What a link leads to is listed by the place where it is, and is no installed package.
-		if e.Link || !strings.HasPrefix(key, modules+"/") {
-			continue
-		}
-		if !filepath.IsLocal(filepath.FromSlash(key)) {
-			return fmt.Errorf("npm's list (%s) names %q, which lies elsewhere", l.file, key)
-		}
-		if err := c.Visit(); err != nil {
-			return err
-		}
-		m, err := readManifest(filepath.Join(top, filepath.FromSlash(key)))
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && e.Optional:
-			// A package for another platform is listed and not there.
-		case errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("%s is on npm's list and not there: an installation is under way, or was cut off", key)
-		case err != nil:
-			return err
-		case m.Version != e.Version:
-			return fmt.Errorf("%s is version %s and npm's list says %s: an installation is under way, or was cut off", key, m.Version, e.Version)
+	if r.top != top {
+		if at := listed(r.top); at.After(changed) {
+			changed = at
 		}
 	}
-	return nil
-}
-
-// listed is the newest change by which an installation in a project shows while it is under way.
-func listed(top string) (newest time.Time) {
-	for _, p := range []string{"package-lock.json", modules} {
-		if fi, err := os.Lstat(filepath.Join(top, p)); err == nil {
-			if at := codetree.ChangeTime(fi); at.After(newest) {
-				newest = at
-			}
-		}
-	}
-	return newest
+	return changed, r.hold(ctx, c)
 }
