@@ -81,7 +81,7 @@ func (w *world) looks() (s seen, most int64) {
 	a := w.play(role{Play: "looker"})
 	select {
 	case <-a.done:
-	case <-time.After(5 * time.Minute): // it has much to look at, and the machine may be busy
+	case <-time.After(15 * time.Minute): // it has much to look at, and the machine may be busy
 		w.t.Fatal("the looker does not end")
 	}
 	a.endsWell()

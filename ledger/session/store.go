@@ -78,8 +78,9 @@ func (o Outcome) Err() error {
 // Watcher is an optional power of a Store: it tells when there is something new, so that a tail need not poll often.
 type Watcher interface {
 	// Watch returns a channel that gets a value some time after each append to the session, or to any session when the
-	// name is empty: after each that begins when Watch has returned, in whatever process. Values are coalesced, and may come without a reason: it is a hint, and who relies on it reads on, and
-	// polls beside it. The watch ends with the context; the channel is then left as it is.
+	// name is empty, that begins when Watch has returned, in whatever process. Values are coalesced, and may come without a
+	// reason: it is a hint, and who relies on it reads on, and polls beside it. The watch ends with the context; the channel
+	// is then left as it is.
 	Watch(ctx context.Context, session string) (<-chan struct{}, error)
 }
 
