@@ -67,7 +67,7 @@ func (Runtime) Hint(tail []byte) bool {
 			continue
 		}
 		seen++
-		low := lower(buf[:], line)
+		low := sift(lower(buf[:], line))
 		if mayRefuse(low) {
 			return true
 		}
@@ -96,38 +96,18 @@ func lower(buf, line []byte) []byte {
 }
 
 // mayRefuse is a look at a line in lower case that may be mistaken about a refusal, and misses none.
-func mayRefuse(low []byte) bool {
+func mayRefuse(low *sifted) bool {
 	for _, list := range [...][]string{limits, memories, persons, unreached} {
-		if holdsOne(low, list) {
+		if low.holds(list) {
 			return true
 		}
 	}
-	// Most lines hold neither, and a search for one byte is quick.
-	under, hyphen := bytes.IndexByte(low, '_') >= 0, bytes.IndexByte(low, '-') >= 0
 	for _, c := range codes {
-		parts := strings.IndexByte(c.word, '_') >= 0
-		if (!parts || under) && index(low, c.word) >= 0 || parts && hyphen && hyphened(low, c.word) {
+		if low.hyphened(c.word) {
 			return true
 		}
 	}
-	return status(low) != 0
-}
-
-// index is where a word stands in b, -1 for nowhere.
-func index(b []byte, w string) int { return bytes.Index(b, []byte(w)) }
-
-// hyphened reports a word that is written with hyphens.
-func hyphened(b []byte, w string) bool {
-	for i := 0; i+len(w) <= len(b); i++ {
-		n := 0
-		for n < len(w) && (b[i+n] == w[n] || w[n] == '_' && b[i+n] == '-') {
-			n++
-		}
-		if n == len(w) {
-			return true
-		}
-	}
-	return false
+	return status(low.text) != 0
 }
 
 // window is how many lines from the end may hold the refusal that ended the run.
@@ -147,7 +127,7 @@ func (Runtime) Parse(log *text.Log) *classify.Failure {
 		if r, _, _ := reasonOf(strings.ToLower(l[:min(len(l), maxLine)])); r != "" {
 			return &classify.Failure{Listed: r, Message: l, First: i, Line: i, Last: max(i, end)}
 		}
-		switch tone([]byte(strings.ToLower(l))) {
+		switch tone(sift([]byte(strings.ToLower(l)))) {
 		case farewell:
 			over, end = true, max(end, i)
 		case retrying:
@@ -194,21 +174,21 @@ var (
 )
 
 // tone reads a line behind a refusal, in lower case.
-func tone(low []byte) bearing {
-	if holdsOne(low, farewells) {
+func tone(low *sifted) bearing {
+	if low.holds(farewells) {
 		return farewell
 	}
-	if holdsOne(low, retries) {
-		if lastAttempt(low) {
+	if low.holds(retries) {
+		if lastAttempt(low.text) {
 			return farewell
 		}
 		return retrying
 	}
 	// A complaint of another kind came later, so the refusal was got over.
-	if holdsOne(low, complaints) {
+	if low.holds(complaints) {
 		return atWork
 	}
-	if holdsOne(low, works) {
+	if low.holds(works) {
 		return atWork
 	}
 	return other
