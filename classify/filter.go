@@ -19,8 +19,8 @@ const block = 8 * stride
 // filter finds the words of many runtimes in one pass that looks at one place in three. Each word is known by three of its
 // grains, one for each way it can lie between the places. It is filled once and then only read.
 type filter struct {
-	// maybe has a bit for a hash of every grain, so that most places are passed over after one look. factor makes the hash: of
-	// several the one that has the least in common with usual text. A table of bytes would take fewer instructions, but a death
+	// maybe has a bit for a hash of every grain in either case, so that most places are passed over after one look. factor makes
+	// the hash: of several the one that has the least in common with usual text. A table of bytes would take fewer instructions, but a death
 	// is judged now and then, when no table is in a cache, and then its size is what counts.
 	maybe  [1 << (maybeBits - 6)]uint64
 	factor uint32
@@ -40,11 +40,12 @@ const (
 )
 
 // Of the outer bytes of a grain only the lower five bits are hashed, so that one which may be anything costs 32 places of the
-// table and not 256. The second mask is for two grains in a row, which share such a byte.
+// table and not 256, and of the inner ones all but the bit that tells capitals from small letters. The second mask is for two
+// grains in a row, which share an outer byte.
 const (
-	outer      = 0x1fffff1f
-	outerOfTwo = 0x001fffff1fffff1f
-	anyByte    = 32
+	hashed      = 0x1fdfdf1f
+	hashedOfTwo = 0x001fdfdf1fdfdf1f
+	anyByte     = 32
 )
 
 // grainOf is a grain of a word, in lower case, and where in the word it begins: one byte before it, or with its last byte
@@ -96,7 +97,7 @@ const usual = `2026-11-30T12:53:48.752Z INFO worker.step id=48 took=12ms queue=0
 // is the usage of usual text; tries is how many factors are tried, many where long texts are searched.
 func newFilter(words []wordOf, seen *usage, tries int) *filter {
 	f := &filter{slots: make([]uint32, 1<<bits.Len(uint(2*stride*len(words)))), grains: make([]grainOf, 0, stride*len(words)), words: make([]wordOf, 0, len(words))}
-	marks := make([]uint32, 0, 16*len(words))
+	marks := make([]uint32, 0, 8*len(words))
 	for _, w := range words {
 		if len(w.text) < grain {
 			continue
@@ -115,8 +116,8 @@ func newFilter(words []wordOf, seen *usage, tries int) *filter {
 	return f
 }
 
-// learn adds the grain that begins at byte at of a word, whose text in lower case is low, and adds all that the grain may look
-// like to marks.
+// learn adds the grain that begins at byte at of a word, whose text in lower case is low, and adds what the first look sees of
+// it to marks.
 func (f *filter) learn(word int, low []byte, at int, marks []uint32) []uint32 {
 	from, to := max(at, 0), min(at+grain, len(low))
 	// The byte that is anything is left 0: the first one at the lower end of the number, the last one at the upper.
@@ -139,23 +140,26 @@ func (f *filter) learn(word int, low []byte, at int, marks []uint32) []uint32 {
 		}
 	}
 	g, letters := grainAt(v[:], 0), grainAt(c[:], 0)
-	if f.enter(grainOf{key: grainKey(lowerGrain(g)) | open, word: int32(word), at: int32(at)}) {
-		return marks // another word has the same grain in either case
+	known, folded := f.enter(grainOf{key: grainKey(lowerGrain(g)) | open, word: int32(word), at: int32(at)})
+	if !known {
+		for c := range looks {
+			marks = append(marks, g&hashed+c*step)
+		}
+	}
+	if folded {
+		return marks // every spelling is there
 	}
 	for capitals := letters; ; capitals = (capitals - 1) & letters {
 		h := sureHash(g ^ capitals)
 		f.sure[h>>6] |= 1 << (h & 63)
-		for c := range looks {
-			marks = append(marks, ((g^capitals)+c*step)&outer)
-		}
 		if capitals == 0 {
 			return marks
 		}
 	}
 }
 
-// enter puts a grain into the list, and reports whether it was there for a folded word.
-func (f *filter) enter(g grainOf) (folded bool) {
+// enter puts a grain into the list, and reports whether it was there, and whether for a folded word.
+func (f *filter) enter(g grainOf) (known, folded bool) {
 	at := f.slotOf(g.key)
 	for ; f.slots[at] != 0; at = (at + 1) % uint32(len(f.slots)) {
 		if same := f.slots[at]; f.grains[same-1].key == g.key {
@@ -168,7 +172,7 @@ func (f *filter) enter(g grainOf) (folded bool) {
 	}
 	f.grains = append(f.grains, g)
 	f.slots[at] = uint32(len(f.grains))
-	return folded
+	return g.next != 0, folded
 }
 
 // settle chooses the factor and fills the table of the first look.
@@ -182,7 +186,7 @@ func (f *filter) settle(marks []uint32, tries int) {
 		}
 		hits := 0
 		for i := 0; i+grain <= len(usualBytes); i++ {
-			if f.has(f.hash(grainAt(usualBytes, i) & outer)) {
+			if f.has(f.hash(grainAt(usualBytes, i) & hashed)) {
 				hits++
 			}
 		}
@@ -202,7 +206,7 @@ func (f *filter) settle(marks []uint32, tries int) {
 
 var usualBytes = []byte(usual)
 
-// hash is the place in maybe of a grain whose outer bytes have lost their upper half.
+// hash is the place in maybe of what is hashed of a grain.
 func (f *filter) hash(g uint32) uint32 { return g * f.factor >> (32 - maybeBits) }
 
 // has reports the bit of a hash in maybe.
@@ -219,23 +223,30 @@ func (f *filter) slotOf(k grainKey) uint32 {
 	return (uint32(k) ^ uint32(k>>32)<<13) * 2246822519 >> 8 & uint32(len(f.slots)-1)
 }
 
-// usage tells how often pairs of bytes and whole grains occur in a text, in lower case.
+// usage tells how often pairs of bytes and whole grains occur in a text, in lower case. Different ones may share a count: it
+// only guides a choice.
 type usage struct {
-	pairs  [1 << 16]uint16
-	grains map[uint32]uint16
+	pairs, grains [1 << usageBits]uint16
 }
 
+const usageBits = 14
+
 func newUsage(text string) *usage {
-	u := &usage{grains: map[uint32]uint16{}}
+	u := &usage{}
 	low := lowered(text)
 	for i := 1; i < len(low); i++ {
-		u.pairs[binary.LittleEndian.Uint16(low[i-1:])]++
+		u.pairs[pairOf(low, i-1)]++
 		if i+grain <= len(low) {
-			u.grains[grainAt(low, i)]++
+			u.grains[usageOf(grainAt(low, i))]++
 		}
 	}
 	return u
 }
+
+// pairOf and usageOf are the places of the counts of a pair of bytes and of a grain.
+func pairOf(low []byte, at int) uint32 { return usageOf(uint32(binary.LittleEndian.Uint16(low[at:]))) }
+
+func usageOf(g uint32) uint32 { return g * 2654435761 >> (32 - usageBits) }
 
 // rarest is where the grain of a word, in lower case, begins that is found least often in usual text, of those that a place meets where the
 // word lies in one of three ways.
@@ -244,10 +255,10 @@ func (u *usage) rarest(low []byte, lie int) int {
 	for i := lie - 1; i+grain <= len(low)+1; i += stride {
 		n := 0
 		for k := max(i, 0); k+2 <= min(i+grain, len(low)); k++ {
-			n += int(u.pairs[binary.LittleEndian.Uint16(low[k:])])
+			n += int(u.pairs[pairOf(low, k)])
 		}
 		if i >= 0 && i+grain <= len(low) {
-			n += int(u.grains[grainAt(low, i)]) << 8
+			n += int(u.grains[usageOf(grainAt(low, i))]) << 8
 		} else {
 			n += 1 << 6 // one that has a byte which may be anything is found more often
 		}
@@ -298,7 +309,9 @@ func (s *search) run() {
 	i := s.skip(b, stride-1)
 	for ; i+block+grain <= len(b); i = s.skip(b, i+block) {
 		for at := i; at < i+block; at += stride {
-			s.look(at, grainAt(b, at))
+			if g := grainAt(b, at); s.has(s.hash(g & hashed)) {
+				s.look(at, g)
+			}
 		}
 	}
 	for ; i < len(b); i += stride {
@@ -314,8 +327,8 @@ func (f *filter) skip(b []byte, i int) int {
 	for ; i+block+grain <= len(b); i += block {
 		// Eight places at once: none depends on another, so the processor takes them together. Two of them share eight bytes.
 		v := b[i : i+block+2]
-		p, q := binary.LittleEndian.Uint64(v[0:])&outerOfTwo, binary.LittleEndian.Uint64(v[2*stride:])&outerOfTwo
-		r, t := binary.LittleEndian.Uint64(v[4*stride:])&outerOfTwo, binary.LittleEndian.Uint64(v[6*stride:])&outerOfTwo
+		p, q := binary.LittleEndian.Uint64(v[0:])&hashedOfTwo, binary.LittleEndian.Uint64(v[2*stride:])&hashedOfTwo
+		r, t := binary.LittleEndian.Uint64(v[4*stride:])&hashedOfTwo, binary.LittleEndian.Uint64(v[6*stride:])&hashedOfTwo
 		if f.has(uint32(p)*k>>down) || f.has(uint32(p>>24)*k>>down) || f.has(uint32(q)*k>>down) || f.has(uint32(q>>24)*k>>down) ||
 			f.has(uint32(r)*k>>down) || f.has(uint32(r>>24)*k>>down) || f.has(uint32(t)*k>>down) || f.has(uint32(t>>24)*k>>down) {
 			break
@@ -332,14 +345,13 @@ func (s *search) edge(i int) {
 			v[k] = s.text[i+k]
 		}
 	}
-	s.look(i, grainAt(v[:], 0))
+	if g := grainAt(v[:], 0); s.has(s.hash(g & hashed)) {
+		s.look(i, g)
+	}
 }
 
 // look compares the words that may have the grain g, which stands at byte i, if there may be any.
 func (s *search) look(i int, g uint32) {
-	if !s.has(s.hash(g & outer)) {
-		return
-	}
 	if s.surely(g) {
 		s.among(i, grainKey(lowerGrain(g)))
 	}

@@ -113,8 +113,10 @@ func escapings(w string) []string {
 	if !strings.ContainsAny(w, "\"\t\\") {
 		return []string{w}
 	}
-	return []string{w, strings.NewReplacer(`"`, `\"`, "\t", `\t`, `\`, `\\`).Replace(w)}
+	return []string{w, escapes.Replace(w)}
 }
+
+var escapes = strings.NewReplacer(`"`, `\"`, "\t", `\t`, `\`, `\\`)
 
 // dressedWords tell that words may be broken up: colours that a relay has spelled out, characters as escapes, records of a
 // container runtime that hold a part of a line.
