@@ -15,22 +15,29 @@ const pairBits = 10
 func sift(low []byte) *sifted {
 	l := &sifted{text: low}
 	for i := 1; i < len(low); i++ {
-		at := pair(low[i-1], low[i])
-		l.pairs[at>>6] |= 1 << (at & 63)
+		a, b := low[i-1], low[i]
+		l.add(a, b)
+		if a == '-' || b == '-' { // they are as good as underscores
+			l.add(underscored(a), underscored(b))
+		}
 	}
 	return l
 }
 
-// pair is the place of two bytes in the set, hyphens being as good as underscores.
-func pair(a, b byte) uint {
-	if a == '-' {
-		a = '_'
-	}
-	if b == '-' {
-		b = '_'
-	}
-	return (uint(a)*29 + uint(b)) % (1 << pairBits)
+func (l *sifted) add(a, b byte) {
+	at := pair(a, b)
+	l.pairs[at>>6] |= 1 << (at & 63)
 }
+
+func underscored(c byte) byte {
+	if c == '-' {
+		return '_'
+	}
+	return c
+}
+
+// pair is the place of two bytes in the set.
+func pair(a, b byte) uint { return (uint(a)*29 + uint(b)) % (1 << pairBits) }
 
 // may reports whether a word of two bytes or more may stand in the line, with hyphens or underscores: its ends are there.
 func (l *sifted) may(w string) bool {

@@ -136,9 +136,22 @@ func narrow(b []byte) []byte {
 	return []byte(string(utf16.Decode(units)))
 }
 
+// alike reports that all lines are of one source, as nearly always.
+func alike(sources []string) bool {
+	for _, s := range sources {
+		if s != sources[0] {
+			return false
+		}
+	}
+	return true
+}
+
 // gather puts the lines of one source together where several are interleaved, the source that spoke last at the end,
 // so that a traceback of one service is not torn by the chatter of another.
 func gather(lines, sources []string) ([]string, []string) {
+	if alike(sources) {
+		return lines, sources
+	}
 	// More sources than a few are no services, but numbers that were taken for names.
 	last := map[string]int{}
 	for i, s := range sources {
@@ -146,9 +159,6 @@ func gather(lines, sources []string) ([]string, []string) {
 		if len(last) > 32 {
 			return lines, sources
 		}
-	}
-	if len(last) < 2 {
-		return lines, sources
 	}
 	order := make([]string, 0, len(last))
 	for s := range last {

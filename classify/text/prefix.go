@@ -61,12 +61,12 @@ func (log *Log) undress(lines, sources *[]string) bool {
 	}
 	for i, match := range layers {
 		// The first line may be cut and a few lines may come from elsewhere, the rest must agree. The vote ends where the
-		// lines that are left cannot turn it any more.
+		// lines that are left cannot turn it any more: soonest from the end, where the lines of a failure stand.
 		hits := 0
-		for k, l := range sample {
-			if n, _ := match(l); n > 0 || i == levelLayer && anyLevel(l) {
+		for k := len(sample) - 1; k >= 0; k-- {
+			if n, _ := match(sample[k]); n > 0 || i == levelLayer && anyLevel(sample[k]) {
 				hits++
-			} else if most := hits + len(sample) - k - 1; !enough(most, full) {
+			} else if most := hits + k; !enough(most, full) {
 				hits = 0
 				break
 			}
