@@ -72,6 +72,8 @@ type course struct {
 	failure *Failure
 	by      Runtime
 	asked   uint64
+	// left are those of them that were not asked, since no failure could be nearer to the death.
+	left uint64
 	// decided is how the verdict came about; from and to are the lines of the log that hold what decided, to behind the last.
 	decided  Decision
 	from, to int
@@ -94,6 +96,7 @@ func (c *Classifier) judged(in Input, t *course) Verdict {
 		if t.decided != ByFailure {
 			f = nil
 		}
+		c.askRest(t)
 		v.Refusal = refusalOf(t.log, f, t.from, t.to-1)
 	}
 	return v
@@ -115,7 +118,10 @@ func (c *Classifier) classify(in Input, t *course) Verdict {
 		return Verdict{Disposition: Unknown, Reason: NoUpdateSignature}
 	}
 	log, f, rt := seen.log, seen.f, seen.by
-	t.log, t.failure, t.by, t.asked = log, f, rt, seen.asked
+	t.log, t.failure, t.by, t.asked, t.left = log, f, rt, seen.asked, seen.left
+	if in.Exit.Signal != "" || in.Exit.Code > 123 {
+		c.askRest(t)
+	}
 	if v, ok := exitVerdict(in.Exit, log, f); ok {
 		t.settle(ByExit, 0, 0)
 		return v
@@ -173,28 +179,47 @@ func (c *Classifier) look(in Input, tail []byte, quiet int) sighting {
 		limit = statementBytes // no failure is in it, so only the last statement counts
 	}
 	s := sighting{log: text.Read(in.Text, limit), asked: heard.asked}
-	s.f, s.by = c.parse(s.log, heard.asked)
+	s.f, s.by, s.left = c.parse(s.log, heard.asked)
 	return s
 }
 
 // statementBytes holds the run's last statement, with room for the dress.
 const statementBytes = 8 << 10
 
-// parse asks the runtimes of a mask and keeps the failure that was printed last.
-func (c *Classifier) parse(log *text.Log, asked uint64) (*Failure, Runtime) {
-	var best *Failure
-	var by Runtime
+// parse asks the runtimes of a mask and keeps the failure that was printed last. left are those that it did not ask, since
+// theirs could not be it.
+func (c *Classifier) parse(log *text.Log, asked uint64) (best *Failure, by Runtime, left uint64) {
 	// A runtime that embeds another one prints the inner failure first and its own around it, so the later one is nearer
 	// to the death.
 	for i, r := range c.runtimes {
 		if !asks(asked, i) {
 			continue
 		}
+		if last(best, log) && len(c.runtimes) <= maxSpeakers {
+			left |= 1 << i
+			continue
+		}
 		if f := r.Parse(log); f != nil && (best == nil || nearer(f, best)) {
 			best, by = f, r
 		}
 	}
-	return best, by
+	return best, by, left
+}
+
+// last reports a failure that nothing can be nearer to the death than: its message ends the log, and it has a stack.
+func last(f *Failure, log *text.Log) bool {
+	return f != nil && len(f.Frames) > 0 && !f.Survived && f.Line == f.Last && f.Last == len(log.Lines)-1
+}
+
+// askRest asks the runtimes that parse has left. They find no failure that counts, but mark lines as noise, which is of
+// interest where lines around the failure are read for what else they say.
+func (c *Classifier) askRest(t *course) {
+	for i, r := range c.runtimes {
+		if t.left&(1<<i) != 0 {
+			r.Parse(t.log)
+		}
+	}
+	t.left = 0
 }
 
 // nearer reports whether a failure is nearer to the death than the best one so far. Of two readings of the same lines the one

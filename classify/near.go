@@ -24,6 +24,8 @@ type sighting struct {
 	f     *Failure
 	by    Runtime
 	asked uint64
+	// left are those of asked that did not have to be.
+	left uint64
 }
 
 // nearest looks for the failure in the lines round the last words of runtimes, if there are any in the last nearBytes. quiet is
@@ -122,11 +124,11 @@ func (c *Classifier) near(tail []byte, asked uint64) sighting {
 func (c *Classifier) sight(end []byte, lines int, asked uint64) sighting {
 	log := text.Read(end, nearBytes)
 	log = log.From(len(log.Lines) - lines)
-	f, rt := c.parse(log, asked)
+	f, rt, left := c.parse(log, asked)
 	if f == nil || f.First < clearance || len(f.Frames) == 0 || !whole(f) || !undressed(end, log, f.First) || !undressed(end, log, f.Line) {
 		return sighting{}
 	}
-	return sighting{log, f, rt, asked}
+	return sighting{log, f, rt, asked, left}
 }
 
 // undressed reports that nothing was taken off a line. Lines vote about the prefix that is taken off all of them, and the last few
