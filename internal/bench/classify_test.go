@@ -79,9 +79,12 @@ var (
 	}
 )
 
+// inMemory is how many tails are 64 MiB.
+const inMemory = 1024
+
 // tails are n log tails of full length, one line of 25 a decoy. death stands at their end, behind up to 3 KiB of log where
 // behind is set; where there is none, the last line is an ordinary one, since a log that ends in a decoy may well have died of it.
-// All lie in memory one behind the other, more than a cache holds.
+// All lie in memory one behind the other; inMemory of them are more than a cache holds.
 func tails(n int, death string, behind bool) [][]byte {
 	r := rand.New(rand.NewPCG(1, uint64(n)))
 	line := func(b *bytes.Buffer) {
@@ -215,7 +218,7 @@ func BenchmarkClassify(b *testing.B) {
 		{name: "near-end-python", death: python, behind: true, roots: product},
 	} {
 		b.Run(k.name, func(b *testing.B) {
-			ts := tails(256, k.death, k.behind)
+			ts := tails(inMemory, k.death, k.behind)
 			if k.name == "coloured" {
 				for i, t := range ts {
 					ts[i] = bytes.ReplaceAll(t, []byte(" INFO "), []byte(" \x1b[32mINFO\x1b[0m "))
