@@ -68,10 +68,10 @@ func (Runtime) Hint(tail []byte) bool {
 		}
 		seen++
 		low := sift(lower(buf[:], line))
-		if mayRefuse(low) {
+		if mayRefuse(&low) {
 			return true
 		}
-		switch tone(low) {
+		switch tone(&low) {
 		case farewell:
 			over = true
 		case other, atWork:
@@ -127,7 +127,8 @@ func (Runtime) Parse(log *text.Log) *classify.Failure {
 		if r, _, _ := reasonOf(strings.ToLower(l[:min(len(l), maxLine)])); r != "" {
 			return &classify.Failure{Listed: r, Message: l, First: i, Line: i, Last: max(i, end)}
 		}
-		switch tone(sift([]byte(strings.ToLower(l)))) {
+		low := sift([]byte(strings.ToLower(l)))
+		switch tone(&low) {
 		case farewell:
 			over, end = true, max(end, i)
 		case retrying:

@@ -12,8 +12,9 @@ type sifted struct {
 // pairBits makes a set that a line of usual length leaves nearly empty.
 const pairBits = 10
 
-func sift(low []byte) *sifted {
-	l := &sifted{text: low}
+// sift returns a value and no pointer: a hint allocates nothing.
+func sift(low []byte) sifted {
+	l := sifted{text: low}
 	for i := 1; i < len(low); i++ {
 		a, b := low[i-1], low[i]
 		l.add(a, b)
