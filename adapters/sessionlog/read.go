@@ -160,6 +160,21 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return c, nil
 }
 
+// tellLater is tell for an append whose caller has gone away: its event becomes durable all the same, and nobody else would
+// tell of it.
+func (s *Store) tellLater(name string, t framelog.Ticket) {
+	s.watching.Lock()
+	defer s.watching.Unlock()
+	if s.closed {
+		return
+	}
+	s.late.Go(func() {
+		if s.log.Wait(context.Background(), t) == nil {
+			s.tell(name)
+		}
+	})
+}
+
 // tell wakes those who watch.
 func (s *Store) tell(name string) {
 	s.watching.Lock()

@@ -48,6 +48,8 @@ type Store struct {
 
 	watching sync.Mutex
 	watchers map[chan struct{}]string
+	closed   bool
+	late     sync.WaitGroup // hints whose append went away before its event was durable
 }
 
 func (c Config) store(d durable.Dir, l *framelog.Log, r *framelog.Reader, cursor func() *framelog.Cursor) *Store {
@@ -186,7 +188,11 @@ func (s *Store) gateDoubtful() error {
 func (s *Store) Close() error {
 	var err error
 	if s.log != nil {
+		s.watching.Lock()
+		s.closed = true
+		s.watching.Unlock()
 		err = s.log.Close()
+		s.late.Wait()
 	} else {
 		s.reading.Lock()
 		defer s.reading.Unlock()
@@ -212,6 +218,7 @@ func (s *Store) Append(ctx context.Context, name string, batch []session.Draft) 
 	}
 	switch err := s.log.Wait(ctx, *ticket); {
 	case errors.Is(err, framelog.ErrUnknown):
+		s.tellLater(name, s.log.Also(*ticket))
 		return session.Receipt{}, fmt.Errorf("append to session %s: %w: %w", name, session.ErrOutcomeUnknown, err)
 	case err != nil:
 		return session.Receipt{}, s.failed(name, err)

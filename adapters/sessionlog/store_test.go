@@ -277,6 +277,63 @@ func TestFailuresAmongMany(t *testing.T) {
 	}
 }
 
+// endsWhenAwaited is a context that ends the moment somebody waits for its end, however late that is.
+type endsWhenAwaited struct {
+	context.Context
+	awaited atomic.Bool
+}
+
+func (c *endsWhenAwaited) Done() <-chan struct{} {
+	c.awaited.Store(true)
+	ended := make(chan struct{})
+	close(ended)
+	return ended
+}
+
+func (c *endsWhenAwaited) Err() error {
+	if c.awaited.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Who appended is gone before the event is durable. Those who watch hear of it all the same.
+func TestHintOfAnAppendThatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	hold, held := make(chan struct{}), make(chan struct{}, 1)
+	var armed atomic.Bool
+	s := mustOpen(t, onDisk(faultfs.Tap(&faultfs.Disk{}, func(op faultfs.Op) error {
+		if op.Kind == faultfs.SyncFile && armed.CompareAndSwap(true, false) {
+			held <- struct{}{}
+			<-hold
+		}
+		return nil
+	})))
+	hints, err := s.Watch(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	armed.Store(true)
+	first := make(chan error)
+	go func() { _, err := s.Append(t.Context(), "another", []session.Draft{say("a")}); first <- err }()
+	<-held
+	if _, err := s.Append(&endsWhenAwaited{Context: t.Context()}, "s", []session.Draft{say("a")}); !errors.Is(err, session.ErrOutcomeUnknown) {
+		t.Errorf("while another flush is under way: %v", err)
+	}
+	close(hold)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-hints:
+	case <-time.After(time.Minute):
+		t.Fatal("no hint came")
+	}
+	if got := ids(t, s, "s"); fmt.Sprint(got) != "[1:a]" {
+		t.Errorf("with the hint the log has %q", got)
+	}
+}
+
 // An event that is on its way already is not said to be there before it is durable.
 func TestRepeatedEventWaitsForTheFirst(t *testing.T) {
 	t.Parallel()
@@ -296,9 +353,7 @@ func TestRepeatedEventWaitsForTheFirst(t *testing.T) {
 	first := make(chan error)
 	go func() { _, err := s.Append(t.Context(), "s", []session.Draft{say("a")}); first <- err }()
 	<-held
-	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if r, err := s.Append(short, "s", []session.Draft{say("a")}); !errors.Is(err, session.ErrOutcomeUnknown) {
+	if r, err := s.Append(&endsWhenAwaited{Context: t.Context()}, "s", []session.Draft{say("a")}); !errors.Is(err, session.ErrOutcomeUnknown) {
 		t.Errorf("while the first is under way: %+v, %v", r, err)
 	}
 	if got := ids(t, s, "s"); len(got) != 1 {
