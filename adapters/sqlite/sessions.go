@@ -53,15 +53,15 @@ var errClosed = errors.New("the database was closed")
 
 func (s *Sessions) close() error {
 	s.mu.Lock()
-	for s.busy {
-		s.idle.Wait()
-	}
-	s.closed = true
+	s.closed = true // first, so that those who go on appending do not hold this up for ever
 	for _, w := range s.queue {
 		w.err, w.taken = errClosed, true
 		close(w.done)
 	}
 	s.queue = nil
+	for s.busy {
+		s.idle.Wait()
+	}
 	s.mu.Unlock()
 	s.watch.close()
 	return s.writer.close()

@@ -281,6 +281,63 @@ func TestWatchAcrossProcesses(t *testing.T) {
 	}
 }
 
+// A database is closed while many append and watch: what was acknowledged stays, all others are told, and nobody looks on.
+func TestCloseAmongMany(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		path := filepath.Join(t.TempDir(), "m.db")
+		db := mustOpen(t, path)
+		s := db.Sessions()
+		var all sync.WaitGroup
+		var begun sync.WaitGroup
+		told := make([]int, 8)
+		for w := range told {
+			begun.Add(1)
+			all.Go(func() {
+				for {
+					_, err := s.Append(context.Background(), fmt.Sprint(w), []session.Draft{say(fmt.Sprint(told[w]))})
+					if err != nil {
+						if !errors.Is(err, errClosed) {
+							t.Error(err)
+						}
+						return
+					}
+					if told[w]++; told[w] == 1 {
+						begun.Done()
+					}
+				}
+			})
+			all.Go(func() {
+				for {
+					ctx, cancel := context.WithCancel(t.Context())
+					_, err := s.Watch(ctx, "")
+					cancel()
+					if err != nil {
+						if !errors.Is(err, errClosed) {
+							t.Error(err)
+						}
+						return
+					}
+				}
+			})
+		}
+		begun.Wait()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+		if s.watch.stop != nil {
+			t.Error("somebody looks on in a closed database")
+		}
+		all.Wait()
+		again := mustOpen(t, path).Sessions()
+		for w, n := range told {
+			if h, err := again.Head(t.Context(), fmt.Sprint(w)); err != nil || h.Last != uint64(n) {
+				t.Errorf("session %d has %d events of %d, %v", w, h.Last, n, err)
+			}
+		}
+	}
+}
+
 func Example() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

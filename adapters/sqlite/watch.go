@@ -18,6 +18,7 @@ type watch struct {
 	mu       sync.Mutex
 	channels map[chan struct{}]string
 	stop     context.CancelFunc // of the goroutine that looks; nil while nobody watches
+	closed   bool
 	looking  sync.WaitGroup
 }
 
@@ -30,6 +31,9 @@ func (s *Sessions) Watch(ctx context.Context, name string) (<-chan struct{}, err
 	w := &s.watch
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.closed {
+		return nil, errClosed
+	}
 	w.channels[c] = name
 	if w.stop == nil {
 		conn, err := w.db.Conn(ctx)
@@ -111,6 +115,7 @@ func (w *watch) tell(names []string) {
 
 func (w *watch) close() {
 	w.mu.Lock()
+	w.closed = true // who comes from here on would look beyond the end of the database
 	if w.stop != nil {
 		w.stop()
 		w.stop = nil
