@@ -49,6 +49,38 @@ func TestInstancesDieWhenKilled(t *testing.T) {
 	}
 }
 
+// TestPruneLeavesANewAnswer answers runs anew while they are pruned, over and over: an answer that is not old stays.
+func TestPruneLeavesANewAnswer(t *testing.T) {
+	t.Parallel()
+	s, ctx := home().Answers(), t.Context()
+	answer := func(reason string) {
+		if err := s.Append(ctx, ledger.Answer{Run: "r", Reason: reason}); err != nil {
+			t.Error(err)
+		}
+	}
+	for range 200 {
+		answer("old")
+		judged := make(chan struct{}, 1)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			<-judged
+			answer("new")
+		}()
+		_, err := s.(ledger.AnswerPruner).PruneAnswers(ctx, func(a ledger.Answer) bool {
+			judged <- struct{}{}
+			return a.Reason == "old"
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		if a, ok, err := s.Answer(ctx, "r"); err != nil || !ok || a.Reason != "new" {
+			t.Fatalf("the new answer is %+v, %v, %v", a, ok, err)
+		}
+	}
+}
+
 // TestCallbacksMayUseTheOtherStores would not end if two stores shared a lock.
 func TestCallbacksMayUseTheOtherStores(t *testing.T) {
 	t.Parallel()

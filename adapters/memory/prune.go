@@ -25,19 +25,20 @@ func (s *reports) DiscardReport(_ context.Context, episode string) (bool, error)
 	return ok, nil
 }
 
-// PruneAnswers implements ledger.AnswerPruner.
-func (s *answers) PruneAnswers(ctx context.Context, old func(ledger.Answer) bool) (n int, err error) {
+// PruneAnswers implements ledger.AnswerPruner. It judges and drops in one step: between the two a run may be answered anew.
+func (s *answers) PruneAnswers(_ context.Context, old func(ledger.Answer) bool) (n int, err error) {
+	s.mu.answers.Lock()
+	defer s.mu.answers.Unlock()
 	var gone []string
-	for a, err := range s.Answers(ctx) {
+	for _, id := range s.answers.order {
+		a, _, err := s.answers.get(id)
 		if err != nil {
 			return 0, err
 		}
 		if old(a) {
-			gone = append(gone, a.Run)
+			gone = append(gone, id)
 		}
 	}
-	s.mu.answers.Lock()
-	defer s.mu.answers.Unlock()
 	for _, id := range gone {
 		s.answers.drop(id)
 	}
