@@ -86,7 +86,7 @@ func TestRecordsAreLinearizable(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := porcupine.CheckOperationsTimeout(register, history, 10*time.Second); got != porcupine.Ok {
+	if got := porcupine.CheckOperationsTimeout(register, history, 2*time.Minute); got != porcupine.Ok {
 		t.Errorf("no order of the calls explains what they saw: %s", got)
 	}
 }

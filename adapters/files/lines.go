@@ -28,10 +28,15 @@ type lines[T any] struct {
 	// wanted chooses the entries that are kept at hand; nil for none.
 	wanted func(T) bool
 
-	mu    sync.Mutex
-	ino   uint64
-	off   int64
-	line  int
+	mu   sync.Mutex
+	ino  uint64
+	off  int64
+	line int
+	// mark is the beginning of a line that was read, which lies at markAt. A file's number alone may come back with another
+	// file: a log that was pruned twice since it was looked at.
+	mark   []byte
+	markAt int64
+
 	order []string
 	last  map[string]T
 	hand  map[string]bool // ids whose last entry is wanted
@@ -110,6 +115,21 @@ func (l *lines[T]) entry(id string) (v T, ok bool, err error) {
 	return v, ok, nil
 }
 
+// markSize is how much of a line is kept to know its log by: its checksum is among it.
+const markSize = 256
+
+// same reports whether a file is the one that was read so far.
+func (l *lines[T]) same(f durable.File, in durable.Info) (bool, error) {
+	if in.Ino != l.ino || in.Size < l.off {
+		return false, nil
+	}
+	b := make([]byte, len(l.mark))
+	if _, err := f.ReadAt(b, l.markAt); err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	return bytes.Equal(b, l.mark), nil
+}
+
 // follow reads what was appended since the last time. A log that was replaced or shortened is read from its start.
 func (l *lines[T]) follow() error {
 	f, err := l.h.root.Open(l.name)
@@ -125,7 +145,9 @@ func (l *lines[T]) follow() error {
 	if err != nil {
 		return err
 	}
-	if in.Ino != l.ino || in.Size < l.off {
+	if same, err := l.same(f, in); err != nil {
+		return err
+	} else if !same {
 		l.reset(in.Ino)
 	}
 	var rest []byte
@@ -153,6 +175,9 @@ func (l *lines[T]) follow() error {
 				rest = append(rest, line...)
 				line = rest
 			}
+			if !long {
+				l.mark, l.markAt = append(l.mark[:0], line[:min(len(line), markSize)]...), l.off
+			}
 			l.take(line, long || len(line) > lineLimit)
 			b, rest, long = b[i+1:], rest[:0], false
 			l.off = at - int64(len(b))
@@ -162,7 +187,7 @@ func (l *lines[T]) follow() error {
 }
 
 func (l *lines[T]) reset(ino uint64) {
-	l.ino, l.off, l.line, l.order, l.last, l.hand, l.bad = ino, 0, 0, nil, map[string]T{}, map[string]bool{}, nil
+	l.ino, l.off, l.line, l.order, l.last, l.hand, l.bad, l.mark, l.markAt = ino, 0, 0, nil, map[string]T{}, map[string]bool{}, nil, nil, 0
 }
 
 func (l *lines[T]) take(line []byte, long bool) {

@@ -83,6 +83,36 @@ func TestDiscardLeavesTheLiving(t *testing.T) {
 	}
 }
 
+// TestLogWithTheNumberOfAnother: a log that is pruned twice may get back the number of the file by which somebody knows it
+// who has not looked since, and may have grown beyond the place up to which that one read. It is another log all the same.
+func TestLogWithTheNumberOfAnother(t *testing.T) {
+	t.Parallel()
+	h, other := home(t), home(t)
+	answer := func(h *files.Home, run, reason string) {
+		must(t, h.Answers().Append(t.Context(), ledger.Answer{Run: run, Reason: reason}))
+	}
+	list := func() (got string) {
+		for a, err := range h.Answers().Answers(t.Context()) {
+			must(t, err)
+			got += a.Run + "=" + a.Reason + " "
+		}
+		return got
+	}
+	answer(h, "r1", "1")
+	answer(h, "r2", "2")
+	if got := list(); got != "r1=1 r2=2 " {
+		t.Fatal(got)
+	}
+	answer(other, "r3", "for another reason than the others")
+	answer(other, "r4", "4")
+	answer(other, "r5", "5")
+	// In place, so that its number stays.
+	write(t, filepath.Join(h.Dir(), "answers.jsonl"), read(t, filepath.Join(other.Dir(), "answers.jsonl")))
+	if got := list(); got != "r3=for another reason than the others r4=4 r5=5 " {
+		t.Errorf("who had looked before lists %s", got)
+	}
+}
+
 // TestPruneAnswersKeepsTheRest: what is old goes, all else stays in its order, damaged lines and all, for a home that has
 // read the log before and for one that reads it now.
 func TestPruneAnswersKeepsTheRest(t *testing.T) {
