@@ -169,7 +169,7 @@ func noJSON(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // patience bounds every wait for another process.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // eventually runs a command again and again until its standard output matches: eventually REGEXP CMD [ARG...].
 func eventually(ts *testscript.TestScript, neg bool, args []string) {

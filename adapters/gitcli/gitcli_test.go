@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mulligan-dev/mulligan/adapters/gitcli"
 	"github.com/mulligan-dev/mulligan/classify"
@@ -15,7 +16,7 @@ import (
 
 func newSource(t testing.TB) *gitcli.Source {
 	t.Helper()
-	s, err := gitcli.New(gitcli.Config{})
+	s, err := gitcli.New(gitcli.Config{Timeout: time.Minute}) // a busy machine
 	if err != nil {
 		t.Fatal(err)
 	}

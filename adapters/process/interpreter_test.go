@@ -23,7 +23,7 @@ import (
 func tried(t *testing.T, s probetest.Subject, tree, module string, env ...string) probe.Result {
 	t.Helper()
 	r, err := s.Prober.Probe(t.Context(), probe.Plan{Interpreter: s.Interpreter, Path: []string{tree}, Modules: []string{strings.ReplaceAll(module, "TREE", tree)},
-		Env: append(s.Env, env...), Timeout: 20 * time.Second})
+		Env: append(s.Env, env...), Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

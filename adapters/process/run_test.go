@@ -206,7 +206,7 @@ func TestDrainIsBounded(t *testing.T) {
 	}
 	w.Close()
 	// A process that another test is just starting holds the write end until its exec.
-	for deadline := time.Now().Add(10 * time.Second); !drainFile(r, 1<<20, count); runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); !drainFile(r, 1<<20, count); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatal("the end was not seen")
 		}
@@ -382,9 +382,9 @@ func FuzzParseStat(f *testing.F) {
 // await looks again and again for what another process does.
 func await(t testing.TB, what func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !what(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !what(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Error("waited for 20 s in vain")
+			t.Error("waited for a minute in vain")
 			return
 		}
 	}

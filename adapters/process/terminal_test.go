@@ -154,7 +154,7 @@ func waitExit(t *testing.T, c *exec.Cmd) classify.Exit {
 	select {
 	case <-done:
 		return exitOf(c.ProcessState)
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the runner does not end")
 		return classify.Exit{}
 	}
