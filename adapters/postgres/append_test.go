@@ -187,7 +187,13 @@ func TestServerCrashes(t *testing.T) {
 			}
 		}
 	}
-	for range rounds {
+	met := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return unknown > 0
+	}
+	// A crash may come while no append is under way: then there is another.
+	for round := 0; round < rounds || !met() && round < 4*rounds; round++ {
 		wait(200)
 		p.Crash(t)
 		p.Start(t)
@@ -236,6 +242,31 @@ func hold(t *testing.T, db *DB, name string) (release func()) {
 	}
 }
 
+// waitsForRow tells whether a statement in the schema waits for a lock.
+func waitsForRow(t *testing.T, db *DB) (waiting bool) {
+	t.Helper()
+	err := db.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+		WHERE NOT l.granted AND position($1 IN a.query) > 0)`, db.q.schema).Scan(&waiting)
+	return err == nil && waiting
+}
+
+// overdue lets the Timeout of what is under way be over: a short one might end before the server was asked.
+func overdue(t *testing.T, db *DB) {
+	t.Helper()
+	s := db.Sessions()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.flights) == 0 {
+		t.Error("nothing is under way")
+	}
+	for f := range s.flights {
+		if left := time.Until(f.deadline); left > db.c.Timeout {
+			t.Errorf("a write has %v left of %v", left, db.c.Timeout)
+		}
+		f.deadline = time.Time{}
+	}
+}
+
 // A session that somebody else has locked waits for its row, and no other does. A context that ends meanwhile has an unknown
 // outcome; when the row is free the rest is written.
 func TestLockedSession(t *testing.T) {
@@ -254,12 +285,7 @@ func TestLockedSession(t *testing.T) {
 		_, err := s.Append(ctx, "locked", []session.Draft{say("b")})
 		ends <- err
 	}()
-	until(t, "the server waits for the row", func() bool {
-		var waiting bool
-		err := other.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-			WHERE NOT l.granted AND position($1 IN a.query) > 0)`, db.q.schema).Scan(&waiting)
-		return err == nil && waiting
-	})
+	until(t, "the server waits for the row", func() bool { return waitsForRow(t, other) })
 	waits := make(chan error, 1)
 	go func() {
 		_, err := s.Append(t.Context(), "locked", []session.Draft{say("c")})
@@ -291,9 +317,16 @@ func TestTimeout(t *testing.T) {
 	}
 	release := hold(t, other, "s")
 	defer release()
-	c.Timeout = 300 * time.Millisecond
-	_, err := mustOpen(t, c).Sessions().Append(t.Context(), "s", []session.Draft{say("b")})
-	if !errors.Is(err, session.ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
+	c.Timeout = 20 * time.Second
+	db := mustOpen(t, c)
+	ends := make(chan error, 1)
+	go func() {
+		_, err := db.Sessions().Append(t.Context(), "s", []session.Draft{say("b")})
+		ends <- err
+	}()
+	until(t, "the server waits for the row", func() bool { return waitsForRow(t, other) })
+	overdue(t, db)
+	if err := <-ends; !errors.Is(err, session.ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a row that stays locked: %v", err)
 	}
 }

@@ -115,7 +115,7 @@ func open(ctx context.Context, c Config, pool *pgxpool.Config, listen *pgx.ConnC
 		return nil, err
 	}
 	db.sessions = s
-	go s.ground()
+	s.grounds.Go(s.ground)
 	return db, nil
 }
 

@@ -167,14 +167,17 @@ func refusedSetting(t testing.TB, what string, err error, name string) {
 func TestSettingsAreRefused(t *testing.T) {
 	t.Parallel()
 	p := require.SharedPostgres(t)
-	admin(t, p, `CREATE DATABASE sloppy`, `ALTER DATABASE sloppy SET synchronous_commit = off`, `CREATE DATABASE other ENCODING 'LATIN1' TEMPLATE template0`,
-		`CREATE ROLE sloppy SUPERUSER LOGIN PASSWORD 'x'`, `ALTER ROLE sloppy SET synchronous_commit = off`)
+	// Names of this run: the server is shared.
+	sloppy, other := fmt.Sprint("sloppy", schemas.Add(1)), fmt.Sprint("other", schemas.Add(1))
+	admin(t, p, `CREATE DATABASE `+sloppy, `ALTER DATABASE `+sloppy+` SET synchronous_commit = off`,
+		`CREATE DATABASE `+other+` ENCODING 'LATIN1' TEMPLATE template0`,
+		`CREATE ROLE `+sloppy+` SUPERUSER LOGIN PASSWORD 'x'`, `ALTER ROLE `+sloppy+` SET synchronous_commit = off`)
 	for _, c := range []struct{ what, dsn, name string }{
 		{"by the connection", p.URL("postgres") + "&synchronous_commit=off", "synchronous_commit"},
 		{"by an option of the connection", p.URL("postgres") + "&options=-c%20synchronous_commit%3Doff", "synchronous_commit"},
-		{"by the role", p.UserURL("sloppy", "x", "postgres"), "synchronous_commit"},
-		{"by the database", p.URL("sloppy"), "synchronous_commit"},
-		{"an encoding", p.URL("other"), "server_encoding"},
+		{"by the role", p.UserURL(sloppy, "x", "postgres"), "synchronous_commit"},
+		{"by the database", p.URL(sloppy), "synchronous_commit"},
+		{"an encoding", p.URL(other), "server_encoding"},
 	} {
 		_, err := Open(t.Context(), Config{DSN: c.dsn})
 		refusedSetting(t, c.what, err, c.name)
@@ -189,7 +192,8 @@ func TestSettingsAreRefused(t *testing.T) {
 func TestSettingIsTurnedOff(t *testing.T) {
 	t.Parallel()
 	p := require.NewPostgres(t)
-	db := mustOpen(t, Config{DSN: p.URL("postgres")})
+	// One connection: what it was told holds for the next append too.
+	db := mustOpen(t, Config{DSN: p.URL("postgres") + "&pool_max_conns=1"})
 	s := db.Sessions()
 	if _, err := s.Append(t.Context(), "s", []session.Draft{say("a")}); err != nil {
 		t.Fatal(err)

@@ -35,6 +35,7 @@ type Sessions struct {
 	stop    chan struct{} // closed with the store
 	closed  bool
 	running sync.WaitGroup
+	grounds sync.WaitGroup // what runs until stop
 }
 
 // known is a session's number in the database, 0 for one that does not exist, and its head.
@@ -82,6 +83,7 @@ func (s *Sessions) close() {
 	s.mu.Unlock()
 	s.running.Wait()
 	close(s.stop)
+	s.grounds.Wait()
 	s.watch.close()
 }
 
