@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -45,6 +46,7 @@ type heldCommand struct {
 	gate      *os.File
 	out, err  *stderr
 	noSignals bool
+	signals   chan os.Signal // what is passed on, from Release on
 }
 
 func (h *heldCommand) start(c update.Command, argv, env []string) error {
@@ -98,15 +100,24 @@ func (h *heldCommand) PID() int { return h.child.pid }
 // Start implements update.Process.
 func (h *heldCommand) Start() uint64 { return h.ticks }
 
-// Release implements update.Process.
+// Release implements update.Process. A command that cannot be released is abandoned.
 func (h *heldCommand) Release() error {
-	defer h.gate.Close()
+	if !h.noSignals {
+		// The terminal's interrupt reaches the command as well; this process must live to close the row. It does from
+		// before the command runs: a signal that came between here and Wait would end us and leave the command to itself.
+		h.signals = make(chan os.Signal, 4)
+		signal.Notify(h.signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	}
 	_, err := io.WriteString(h.gate, goWord+"\n")
-	return err
+	if err != nil {
+		return errors.Join(err, h.Abandon())
+	}
+	return h.gate.Close()
 }
 
 // Abandon implements update.Process.
 func (h *heldCommand) Abandon() error {
+	h.deafen()
 	h.gate.Close()
 	_ = h.child.proc.Kill()
 	h.child.await()
@@ -114,6 +125,13 @@ func (h *heldCommand) Abandon() error {
 	h.out.close()
 	h.err.close()
 	return nil
+}
+
+// deafen ends what Release began to hear.
+func (h *heldCommand) deafen() {
+	if h.signals != nil {
+		signal.Stop(h.signals)
+	}
 }
 
 // Wait implements update.Process. A context that ends terminates the command.
@@ -125,12 +143,7 @@ func (h *heldCommand) Wait(ctx context.Context) (classify.Exit, []byte, []byte) 
 			s.copy(false)
 		}()
 	}
-	signals := make(chan os.Signal, 4)
-	if !h.noSignals {
-		// The terminal's interrupt reaches the command as well; this process must live to close the row.
-		signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
-		defer signal.Stop(signals)
-	}
+	defer h.deafen()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -144,7 +157,7 @@ func (h *heldCommand) Wait(ctx context.Context) (classify.Exit, []byte, []byte) 
 		case <-done:
 			done = nil
 			_ = unix.Kill(h.child.pid, unix.SIGTERM)
-		case s := <-signals:
+		case s := <-h.signals:
 			if s != unix.SIGINT {
 				_ = unix.Kill(h.child.pid, s.(syscall.Signal))
 			}

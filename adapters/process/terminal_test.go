@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asRunner) != "" {
 		os.Exit(runAsRunner())
 	}
+	if os.Getenv(asUpdater) != "" {
+		os.Exit(runAsUpdater())
+	}
 	os.Exit(m.Run())
 }
 
@@ -164,7 +167,7 @@ func TestTheProgramIsInFront(t *testing.T) {
 	t.Parallel()
 	// Fields 5 and 8 of the stat line: its group, and the terminal's foreground group.
 	s, c := openScreen(t, self(t), "/bin/sh", "-c",
-		`sleep 0.1; read -r a b c d pgrp e f tpgid rest < /proc/$$/stat; echo "front $pgrp $tpgid $$."; test -t 2 && echo errtty; stty size <&2; echo torn >&2; exit 3`)
+		`until read -r a b c d pgrp e f tpgid rest < /proc/$$/stat; [ $pgrp = $tpgid ]; do sleep 0.1; done; echo "front $pgrp $tpgid $$."; test -t 2 && echo errtty; stty size <&2; echo torn >&2; exit 3`)
 	var pgrp, tpgid, pid int
 	line := s.shows(".")
 	if _, err := fmt.Sscanf(line[strings.Index(line, "front"):], "front %d %d %d.", &pgrp, &tpgid, &pid); err != nil {
@@ -183,7 +186,7 @@ func TestTheProgramIsInFront(t *testing.T) {
 
 func TestControlCGoesToTheProgram(t *testing.T) {
 	t.Parallel()
-	s, c := openScreen(t, self(t), "/bin/sh", "-c", `trap 'echo interrupted; exit 7' INT; sleep 5 & echo ready; wait`)
+	s, c := openScreen(t, self(t), "/bin/sh", "-c", `sleep 60 & trap 'kill -KILL $!; echo interrupted; exit 7' INT; echo ready; wait`)
 	s.shows("ready")
 	s.sends("\x03")
 	s.shows("interrupted")
@@ -272,11 +275,11 @@ func TestSignalsArePassedOn(t *testing.T) {
 			// Two shells show that the whole group is told. They wait in the shell itself: dash loses a signal that comes
 			// while it starts a program.
 			told := filepath.Join(dir, "told")
-			inner := fmt.Sprintf(`trap ": > %s; exit" %d; sleep 5 & : > ready; wait`, told, int(sig))
+			inner := fmt.Sprintf(`sleep 60 & trap "kill -KILL $!; : > %s; exit" %d; : > ready; wait`, told, int(sig))
 			script := fmt.Sprintf(`trap 'exit %d' %d; sh -c '%s' & wait; exit 1`, 40+i, int(sig), inner)
 			if sig == unix.SIGINT || sig == unix.SIGQUIT {
 				// A shell without job control lets its background jobs ignore these.
-				script = fmt.Sprintf(`trap ': > %s; exit %d' %d; sleep 5 & : > ready; wait`, told, 40+i, int(sig))
+				script = fmt.Sprintf(`sleep 60 & trap 'kill -KILL $!; : > %s; exit %d' %d; : > ready; wait`, told, 40+i, int(sig))
 			}
 			c := exec.Command(self(t), "/bin/sh", "-c", script)
 			c.Env, c.Dir = append(os.Environ(), asRunner+"=1"), dir
