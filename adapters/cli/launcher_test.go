@@ -65,9 +65,7 @@ func lead(t *testing.T) string {
 			t.Fatal(err)
 		}
 		text := "#!/bin/sh\nexec nsenter --mount=/proc/1/ns/mnt -- " + path + " \"$@\"\n"
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.Executable(t, filepath.Join(dir, name), text)
 	}
 	return dir
 }

@@ -22,9 +22,7 @@ func TestRunnerOutlivesItsProgram(t *testing.T) {
 	dir := t.TempDir()
 	over, told := filepath.Join(dir, "over"), filepath.Join(dir, "told")
 	wrapper := fmt.Sprintf("#!/bin/sh\n[ ! -e %s ] || { echo >>%s; kill -TERM $PPID; }\nexec %s \"$@\"\n", over, told, git)
-	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(wrapper), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.Executable(t, filepath.Join(dir, "git"), wrapper)
 	env := []string{"MULLIGAN_HOME=" + filepath.Join(dir, "home")}
 	c := exec.CommandContext(t.Context(), filepath.Join(filepath.SplitList(os.Getenv("PATH"))[0], "mulligan"),
 		"exec", "--idempotent", "--name", "scout", "--root", "acme=.,modules=acme", "--", "/bin/sh", "-c", "echo >"+over+"; kill -KILL $$")

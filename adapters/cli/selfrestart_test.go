@@ -459,9 +459,7 @@ func hidesTheBus(t *testing.T) {
 		}
 		text := "#!/bin/sh\nnsenter --mount=/proc/1/ns/mnt -- " + path + " \"$@\" || exit\n" +
 			"case \" $* \" in *' restart '*) test ! -e $OUT/lose || exec sleep 60;; esac\n"
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.Executable(t, filepath.Join(dir, name), text)
 	}
 	u := startHost(t, false, "hidden", "InaccessiblePaths=/run/dbus/system_bus_socket /run/systemd/private", "Environment=PATH="+dir+":"+os.Getenv("PATH"))
 	defer u.systemctl("stop", u.name)

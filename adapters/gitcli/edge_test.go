@@ -291,9 +291,7 @@ func TestRefusalAndEnvironment(t *testing.T) {
 func script(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "git")
-	if err := os.WriteFile(name, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.Executable(t, name, "#!/bin/sh\n"+text)
 	return name
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/internal/require"
 	"golang.org/x/sys/unix"
 )
 
@@ -217,9 +218,7 @@ func TestHeldOddProgramNames(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"-dash", "a=b", "with blank"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho ran\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.Executable(t, filepath.Join(dir, name), "#!/bin/sh\necho ran\n")
 		log := strings.ReplaceAll(name, " ", "") + ".log"
 		h, err := StartHeld(Spec{Command: []string{name}, Env: []string{"PATH=" + dir + ":/bin"}, Log: filepath.Join(dir, log)})
 		if err != nil {
@@ -296,10 +295,9 @@ func TestNothingOfTheHostReachesTheChild(t *testing.T) {
 func TestLaunchRefusals(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, mode := range map[string]os.FileMode{"plain": 0o600, "broken": 0o700} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/no/such/interpreter\n"), mode); err != nil {
-			t.Fatal(err)
-		}
+	require.Executable(t, filepath.Join(dir, "broken"), "#!/no/such/interpreter\n")
+	if err := os.WriteFile(filepath.Join(dir, "plain"), []byte("#!/no/such/interpreter\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	if err := os.Symlink(filepath.Join(dir, "elsewhere"), filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)

@@ -230,9 +230,7 @@ func programsReachIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := "#!/bin/sh\nexec nsenter --mount=/proc/1/ns/mnt -- " + path + " \"$@\"\n"
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.Executable(t, filepath.Join(dir, name), text)
 	}
 	hidden := "InaccessiblePaths=/run/dbus/system_bus_socket /run/systemd/private\n"
 	path := "PATH=" + dir + ":/usr/bin:/bin"

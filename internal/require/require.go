@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -51,4 +52,15 @@ func Works(t testing.TB, hint, name string, args ...string) {
 		return
 	}
 	missing(t, hint, fmt.Sprintf("%s %v does not work (%v: %s)", name, args, err, out))
+}
+
+// Executable writes a program of a test's own. Another process does: one that a parallel test forks off this one has
+// what is open for writing here open until its exec, and the kernel runs no file that somebody may write (ETXTBSY).
+func Executable(t testing.TB, name, text string) {
+	t.Helper()
+	c := exec.Command("/bin/sh", "-c", `rm -f -- "$1" && cat >"$1" && chmod 700 -- "$1"`, "sh", name)
+	c.Stdin = strings.NewReader(text)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("write the program %s: %v: %s", name, err, out)
+	}
 }
