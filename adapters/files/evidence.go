@@ -115,7 +115,26 @@ func (s *evidence) folder(k ledger.Key) (durable.Dir, error) {
 		}
 		return nil, err
 	}
-	return s.dir.Sub(name)
+	return inhabited(s.dir, name, "evidence of "+k.String())
+}
+
+// inhabited opens a folder that was seen and appears as a whole. Opening makes what is not there: one that is empty was
+// taken away between the look and now, or by a process that ended here, and is none.
+func inhabited(dir durable.Dir, name, what string) (durable.Dir, error) {
+	d, err := dir.Sub(name)
+	if err != nil {
+		return nil, err
+	}
+	names, err := d.Names(1)
+	if err == nil && len(names) > 0 {
+		return d, nil
+	}
+	d.Close()
+	if err == nil {
+		_ = dir.Remove(name) // refused when somebody has filled it meanwhile
+		err = fmt.Errorf("%s: %w", what, ledger.ErrNotFound)
+	}
+	return nil, err
 }
 
 func (s *evidence) manifest(k ledger.Key) (m manifest, err error) {
@@ -229,12 +248,16 @@ func (s *reports) GetReport(_ context.Context, episode string) (map[string][]byt
 			continue
 		}
 		b, _, err := durable.ReadFile(d, n, evidenceLimit)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = ledger.ErrNotFound // it is being discarded
+		}
 		if err != nil {
 			return nil, fmt.Errorf("report of episode %s: %w", episode, err)
 		}
 		files[n] = b
 	}
-	if len(files) == 0 {
+	// What is discarded is taken away first, and emptied then: a part of it is no report.
+	if _, err := s.dir.Stat(name); len(files) == 0 || errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("report of episode %s: %w", episode, ledger.ErrNotFound)
 	}
 	return files, nil

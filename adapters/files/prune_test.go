@@ -115,6 +115,40 @@ func TestLogWithTheNumberOfAnother(t *testing.T) {
 
 // TestPruneAnswersKeepsTheRest: what is old goes, all else stays in its order, damaged lines and all, for a home that has
 // read the log before and for one that reads it now.
+// What a reader left behind that looked for evidence while another process discarded it: an empty folder is none.
+func TestEmptyFolderIsNoEvidence(t *testing.T) {
+	t.Parallel()
+	h := home(t)
+	e, k := h.Evidence(), ledger.Key{Project: "p", Lineage: "l"}
+	put := func(text string) {
+		t.Helper()
+		if _, err := e.Put(t.Context(), k, map[string][]byte{"a": []byte(text)}); err != nil {
+			t.Fatalf("put: %v", err)
+		}
+	}
+	put("one")
+	folders, err := filepath.Glob(filepath.Join(h.Dir(), "evidence", "[^.]*"))
+	if err != nil || len(folders) != 1 {
+		t.Fatalf("%q, %v", folders, err)
+	}
+	for _, then := range []func(){
+		func() {
+			if _, err := e.Get(t.Context(), k); !errors.Is(err, ledger.ErrNotFound) {
+				t.Errorf("get: %v, want ErrNotFound", err)
+			}
+		},
+		func() { put("two") },
+	} {
+		if err := errors.Join(os.RemoveAll(folders[0]), os.Mkdir(folders[0], 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		then()
+	}
+	if got, err := e.Get(t.Context(), k); err != nil || string(got["a"]) != "two" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 func TestPruneAnswersKeepsTheRest(t *testing.T) {
 	t.Parallel()
 	h := home(t)
