@@ -67,7 +67,7 @@ func TestNPM(t *testing.T) {
 		t.Fatal(err)
 	}
 	pack.write("wait.js", `const fs = require("fs"); fs.writeFileSync(process.env.HOLD + "/here", "");
-const poll = setInterval(() => { if (fs.existsSync(process.env.HOLD + "/go")) clearInterval(poll) }, 20);`)
+const poll = setInterval(() => { if (fs.existsSync(process.env.HOLD + "/go") || !fs.existsSync(process.env.HOLD)) clearInterval(poll) }, 20);`)
 	two := build("2.0.0", "exports.y = 1\n", `"preinstall": "node wait.js"`)
 	cmd := command(a.dir, "install", "--foreground-scripts", two)
 	var out bytes.Buffer
