@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mulligan-dev/mulligan/adapters/gem"
 	"github.com/mulligan-dev/mulligan/classify"
@@ -152,7 +153,7 @@ func TestDeletionIsAChange(t *testing.T) {
 		h := newHome(t)
 		h.write("gems/acme-wire-1.0/lib/a/b.rb", "")
 		rose := false
-		for range 200 {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 			tt.put(h)
 			before, err := newSource(t, gem.Config{}).LastChange(t.Context(), h.root())
 			if err != nil {
