@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mulligan-dev/mulligan/internal/require"
 )
@@ -26,7 +27,7 @@ func TestScopeIsSwept(t *testing.T) {
 		dir := t.TempDir()
 		script := "cd " + dir
 		for name := range lives {
-			script += fmt.Sprintf("; cp /bin/sleep %[1]s; setsid ./%[1]s 300 >/dev/null 2>&1 & echo $! >%[1]s.pid", name)
+			script += fmt.Sprintf("; cp /bin/sleep %[1]s; setsid ./%[1]s 300 >/dev/null 2>&1 & echo $! >%[1]s.pid; until [ \"$(cat /proc/$!/comm)\" = %[1]s ]; do sleep 0.1; done", name)
 		}
 		script += "; exec mulligan exec --launch l1 --lineage acme/none"
 		cmd := exec.CommandContext(t.Context(), "systemd-run", "--quiet", "--scope", "--unit="+scope, "/bin/sh", "-c", script)
@@ -44,6 +45,9 @@ func TestScopeIsSwept(t *testing.T) {
 			alive := func() bool {
 				stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 				return err == nil && !strings.Contains(string(stat), ") Z ")
+			}
+			for deadline := time.Now().Add(time.Minute); !want && alive() && time.Now().Before(deadline); {
+				time.Sleep(10 * time.Millisecond)
 			}
 			if alive() != want {
 				t.Errorf("in %s, %s lives: %t", scope, name, !want)
