@@ -65,10 +65,6 @@ func (c *Content) Visit() error {
 // File adds a file's content under a name of the caller's, and the file that a link leads to under the link's. check may
 // refuse the open file, of the given size. A file that changes while it is read is refused: half of it is old.
 func (c *Content) File(ctx context.Context, name, as string, check func(f io.ReaderAt, size int64) error) error {
-	link, err := os.Lstat(name)
-	if err != nil {
-		return unreadable(name, err)
-	}
 	// Before it is opened: opening a pipe would wait for its other end.
 	if fi, err := os.Stat(name); err != nil {
 		return unreadable(name, err)
@@ -104,6 +100,11 @@ func (c *Content) File(ctx context.Context, name, as string, check func(f io.Rea
 	}
 	if n != before.Size() || after.Size() != before.Size() || !ChangeTime(after).Equal(ChangeTime(before)) {
 		return fmt.Errorf("%s is being written", name)
+	}
+	// Last: a link that was switched after a look at it would date what it leads to now by what it led to then.
+	link, err := os.Lstat(name)
+	if err != nil {
+		return unreadable(name, err)
 	}
 	fmt.Fprintf(c.digest, "file\x00%d\x00%s\x00%x\x00", len(as), as, h.Sum(nil))
 	c.files++

@@ -139,3 +139,33 @@ func TestObserveReadsThroughTheLink(t *testing.T) {
 		t.Errorf("in force since %s and changed at %s, the link was made at %s", look.Since, o.Changed, link)
 	}
 }
+
+// TestLinkIsSwitchedMeanwhile: what a link leads to is never dated by how the link was before.
+func TestLinkIsSwitchedMeanwhile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	to, link := put(t, dir, "one", "one"), filepath.Join(dir, "link")
+	if err := os.Symlink(to, link); err != nil {
+		t.Fatal(err)
+	}
+	was, err := os.Lstat(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var is os.FileInfo
+	c := roomy()
+	err = c.File(t.Context(), link, "link", func(io.ReaderAt, int64) error {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+			if err := errors.Join(os.Remove(link), os.Symlink(to, link)); err != nil {
+				return err
+			}
+			if is, err = os.Lstat(link); err != nil || is.ModTime().After(was.ModTime()) {
+				return err
+			}
+		}
+		return errors.New("the clock of the file system stands")
+	})
+	if err != nil || c.Newest().Before(codetree.ChangeTime(is)) {
+		t.Errorf("dated %v, the link is of %v, %v", c.Newest(), is.ModTime(), err)
+	}
+}
