@@ -38,8 +38,7 @@ type Metrics struct {
 	autoresume, pauses, aborts, effects *prometheus.CounterVec
 	markFailures, undeclared            prometheus.Counter
 	appends                             *prometheus.HistogramVec
-	sessions, operator                  *prometheus.GaugeVec
-	surveyed                            prometheus.Gauge
+	survey                              *survey
 
 	registered []prometheus.Collector
 }
@@ -114,26 +113,18 @@ func (m *Metrics) make() {
 		m.registered = append(m.registered, v)
 		return v
 	}
-	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-		m.registered = append(m.registered, v)
-		return v
-	}
 	m.autoresume = counter("mulligan_autoresume_total", "Interrupted sessions that auto-resume looked at, by what became of them.", "workload", "outcome")
 	m.pauses = counter("mulligan_session_pauses_total", "Pauses that this process opened: gates before a turn, parks at the end of one.", "workload", "kind")
 	m.aborts = counter("mulligan_session_aborts_total", "Sessions that this process aborted.", "workload")
 	m.effects = counter("mulligan_effects_total", "Calls of tools, by what the effect guard decided or the call came to.", "workload", "decision")
-	m.sessions = gauge("mulligan_sessions", "Sessions of the store by state, as of the last survey.", "workload", "state")
-	m.operator = gauge("mulligan_sessions_needing_operator", "Sessions that wait for a person, by what they need, as of the last survey.", "workload", "need")
+	m.survey = newSurvey()
 	m.markFailures = prometheus.NewCounter(prometheus.CounterOpts{Name: "mulligan_drain_mark_failures_total",
 		Help: "Marks of open turns that a drain could not write."})
 	m.undeclared = prometheus.NewCounter(prometheus.CounterOpts{Name: "mulligan_undeclared_workload_total",
 		Help: "What was counted under a workload that the host has not declared."})
-	m.surveyed = prometheus.NewGauge(prometheus.GaugeOpts{Name: "mulligan_sessions_surveyed_timestamp_seconds",
-		Help: "When the last survey of the store ended well, zero before."})
 	m.appends = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "mulligan_session_append_duration_seconds",
 		Help: "How long appends to the session store took, until they were durable.", Buckets: appendBuckets}, []string{"outcome"})
-	m.registered = append(m.registered, m.markFailures, m.undeclared, m.surveyed, m.appends)
+	m.registered = append(m.registered, m.markFailures, m.undeclared, m.survey, m.appends)
 }
 
 // register takes back what it registered when one is refused.
@@ -168,13 +159,8 @@ func (m *Metrics) prime() {
 		for _, d := range Decisions() {
 			m.effects.WithLabelValues(w, string(d))
 		}
-		for _, s := range states {
-			m.sessions.WithLabelValues(w, string(s))
-		}
-		for _, n := range session.Needs() {
-			m.operator.WithLabelValues(w, string(n))
-		}
 	}
+	m.survey.show(m.c.Workloads, nil, nil, 0)
 	for _, o := range []string{appendDone, appendUnknown, appendError} {
 		m.appends.WithLabelValues(o)
 	}

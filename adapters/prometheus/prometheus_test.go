@@ -390,6 +390,68 @@ func TestSurvey(t *testing.T) {
 	w.want(`mulligan_sessions_needing_operator{need="answer",workload="chat"}`, "0")
 }
 
+// turning is a store whose one session is another at each survey.
+type turning struct{ n int }
+
+func (l *turning) List(_ context.Context, after string, _ int) ([]session.Status, error) {
+	if after != "" {
+		return nil, nil
+	}
+	l.n++
+	return []session.Status{{Head: session.Head{Session: []string{"chat-1", "oncall-1"}[l.n%2]}, Headline: session.Idle}}, nil
+}
+
+// TestScrapeBesideASurvey holds that a scrape never sees parts of two surveys.
+func TestScrapeBesideASurvey(t *testing.T) {
+	t.Parallel()
+	registry := prom.NewRegistry()
+	m, err := prometheus.New(prometheus.Config{Registerer: registry, Workloads: []string{"chat", "oncall"}, Workload: workloadOf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := &turning{}
+	if err := m.Survey(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	stop, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				ended <- nil
+				return
+			default:
+			}
+			if err := m.Survey(context.Background(), list); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	for range 500 {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for _, f := range families {
+			if f.GetName() == "mulligan_sessions" {
+				for _, s := range f.GetMetric() {
+					sum += s.GetGauge().GetValue()
+				}
+			}
+		}
+		if sum != 1 {
+			t.Errorf("a scrape sees %v sessions of one", sum)
+			break
+		}
+	}
+	close(stop)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 type failing struct{}
 
 func (failing) List(context.Context, string, int) ([]session.Status, error) {

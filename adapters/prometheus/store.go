@@ -87,8 +87,7 @@ type Lister interface {
 // half a minute or so, from one process. The gauges change all together when it has seen everything; after an error they
 // stay as they were, and so does the time of the last survey.
 func (m *Metrics) Survey(ctx context.Context, l Lister) error {
-	type key struct{ workload, value string }
-	state, need := map[key]float64{}, map[key]float64{}
+	state, need := map[label]float64{}, map[label]float64{}
 	for after := ""; ; {
 		page, err := l.List(ctx, after, 0)
 		if err != nil {
@@ -99,21 +98,13 @@ func (m *Metrics) Survey(ctx context.Context, l Lister) error {
 		}
 		for _, s := range page {
 			w := m.workload(m.c.Workload(s.Head.Session))
-			state[key{w, string(s.Headline)}]++
+			state[label{w, string(s.Headline)}]++
 			for _, n := range s.Needs() {
-				need[key{w, string(n)}]++
+				need[label{w, string(n)}]++
 			}
 		}
 		after = page[len(page)-1].Head.Session
 	}
-	for _, w := range append([]string{Undeclared}, m.c.Workloads...) {
-		for _, s := range states {
-			m.sessions.WithLabelValues(w, string(s)).Set(state[key{w, string(s)}])
-		}
-		for _, n := range session.Needs() {
-			m.operator.WithLabelValues(w, string(n)).Set(need[key{w, string(n)}])
-		}
-	}
-	m.surveyed.SetToCurrentTime()
+	m.survey.show(m.c.Workloads, state, need, float64(time.Now().UnixNano())/1e9)
 	return nil
 }
