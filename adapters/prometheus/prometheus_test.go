@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -426,9 +427,10 @@ func TestScrapeBesideASurvey(t *testing.T) {
 				ended <- err
 				return
 			}
+			runtime.Gosched()
 		}
 	}()
-	for range 500 {
+	for range 200 {
 		families, err := registry.Gather()
 		if err != nil {
 			t.Fatal(err)
