@@ -2,6 +2,7 @@ package update
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,16 +72,22 @@ func CloseOrphans(ctx context.Context, o Orphans, rows []journal.Row) ([]journal
 const orphanPoll = 50 * time.Millisecond
 
 // closeOrphans closes what killed updaters left. A command of theirs that still lives changes the tree, so it is waited
-// for like a holder of the lock; one that nobody can prove alive is left alone.
-func (u *Updater) closeOrphans(ctx context.Context) error {
+// for like a holder of the lock, until waiting ends; one that nobody can prove alive is left alone. The journal is read
+// in any case: that the wait is over is no proof that nobody works.
+func (u *Updater) closeOrphans(ctx, waiting context.Context) error {
 	for {
 		var rows []journal.Row
 		for r, err := range u.cfg.Journal.Rows(ctx) {
-			if err != nil {
+			var damage *ledger.DamageError
+			switch {
+			case errors.As(err, &damage):
 				u.log.Warn("a row of the update journal cannot be read", "error", err)
-				continue
+			case err != nil:
+				// Nobody knows what is in it: an update may be under way.
+				return fmt.Errorf("read the update journal: %w", err)
+			default:
+				rows = append(rows, r)
 			}
-			rows = append(rows, r)
 		}
 		rows, err := CloseOrphans(ctx, Orphans{Journal: u.cfg.Journal, Instances: u.cfg.Instances, Sources: u.cfg.Sources,
 			Now: u.cfg.Now, By: "the next update", Exclusive: true}, rows)
@@ -93,9 +100,9 @@ func (u *Updater) closeOrphans(ctx context.Context) error {
 		}
 		select {
 		case <-time.After(orphanPoll):
-		case <-ctx.Done():
+		case <-waiting.Done():
 			return fmt.Errorf("wait for the update that was left behind: %w", &journal.HeldError{
-				Holder: fmt.Sprintf("%s (pid %d, since %s)", strings.Join(rows[i].Command, " "), rows[i].PID, rows[i].Begun), Err: ctx.Err()})
+				Holder: fmt.Sprintf("%s (pid %d, since %s)", strings.Join(rows[i].Command, " "), rows[i].PID, rows[i].Begun), Err: waiting.Err()})
 		}
 	}
 }

@@ -169,7 +169,7 @@ func (u *Updater) guard(ctx context.Context, roots []witness.Root, args []string
 		return row, fmt.Errorf("take the writer lock for the update: %w", err)
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	if err := u.closeOrphans(waiting); err != nil {
+	if err := u.closeOrphans(ctx, waiting); err != nil {
 		return row, err
 	}
 	id, err := uuid.NewV7()
