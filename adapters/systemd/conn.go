@@ -38,7 +38,7 @@ func (e *BusError) Unwrap() []error { return e.Errs }
 type Conn struct {
 	manager Manager
 	bus     *dbus.Conn
-	address string
+	address string // the way by which it was reached
 }
 
 // Connect reaches a manager: over the bus that the environment names, the bus at its usual place, or the manager's private
@@ -65,9 +65,6 @@ func reach(ctx context.Context, m Manager, by []way) (*Conn, error) {
 
 // Manager is the manager at the other end.
 func (c *Conn) Manager() Manager { return c.manager }
-
-// Address is the way by which it was reached.
-func (c *Conn) Address() string { return c.address }
 
 // Connected tells whether the manager is still at the other end.
 func (c *Conn) Connected() bool { return c.bus != nil && c.bus.Connected() }

@@ -274,7 +274,7 @@ func otherBus(t *testing.T) {
 	}
 	defer c.Close()
 	if u, err := c.State(t.Context(), "nothing.service"); err != nil || u.Load != "not-found" {
-		t.Errorf("over %s: %+v, %v", c.Address(), u, err)
+		t.Errorf("over %s: %+v, %v", c.address, u, err)
 	}
 	var none *BusError
 	if _, err := reach(t.Context(), manager(), []way{other}); !errors.As(err, &none) || !strings.Contains(err.Error(), other.address) {

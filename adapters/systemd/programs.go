@@ -16,7 +16,8 @@ import (
 	"github.com/mulligan-dev/mulligan/restart/policy"
 )
 
-// ErrNeedsBus means that something can be read over the bus alone: the programs do not quote what they print.
+// ErrNeedsBus means that something can be read over the bus alone, as the command of a unit: systemctl prints it without its
+// quotes, and a guess would start something else. [Programs] have no such calls; whoever needs one returns this.
 var ErrNeedsBus = errors.New("this needs a connection to the bus")
 
 // programWithin bounds one call of a program.
@@ -152,12 +153,6 @@ func (p *Programs) Restart(ctx context.Context, unit string) error {
 		return fmt.Errorf("restart %s: %w", unit, err)
 	}
 	return nil
-}
-
-// ExecStart is refused with ErrNeedsBus: systemctl prints a command without its quotes, and a guess would start something
-// else.
-func (p *Programs) ExecStart(_ context.Context, unit string) ([]Command, error) {
-	return nil, fmt.Errorf("read the command of %s: %w", unit, ErrNeedsBus)
 }
 
 // exits implements Way.

@@ -138,46 +138,42 @@ func TestDecide(t *testing.T) {
 	ask := []Request{{ID: "r1", Session: "c", Reason: "new build", At: at(90)}}
 	roots := []string{"a", "b"}
 	for name, c := range map[string]struct {
-		in      Input
-		want    []string
-		waiting []string
+		in   Input
+		want []string
 	}{
 		"requested, to exactly that session": {Input{Boot: killed, Requests: ask, Sessions: []Session{mid("a"), idle("c", 1)}, Startup: roots, Present: []string{"a", "c"}},
-			[]string{"c requested +a"}, nil},
-		"requested, and it is not there": {Input{Boot: killed, Requests: ask, Startup: roots, Present: roots, Over: true}, []string{"c requested"}, []string{"c"}},
-		"asked for more than a day ago":  {Input{Boot: killed, Requests: []Request{{Session: "c", At: at(225 - 86401)}}, Startup: roots}, []string{"a target"}, nil},
+			[]string{"c requested +a"}},
+		"requested, and it is not there": {Input{Boot: killed, Requests: ask, Startup: roots, Present: roots, Over: true}, []string{"c requested"}},
+		"asked for more than a day ago":  {Input{Boot: killed, Requests: []Request{{Session: "c", At: at(225 - 86401)}}, Startup: roots}, []string{"a target"}},
 		"mid-turn and the one last active": {Input{Boot: killed, Sessions: []Session{mid("b"), idle("c", 30), idle("d", 1)}, Startup: roots, Present: []string{"b", "c", "d"}},
-			[]string{"b unplanned", "d unplanned"}, nil},
-		"mid-turn is the one last active":    {Input{Boot: killed, Sessions: []Session{mid("b"), idle("c", 30)}, Present: []string{"b", "c"}}, []string{"b unplanned"}, nil},
-		"last active just within the grace":  {Input{Boot: killed, Sessions: []Session{idle("c", 600)}, Startup: roots, Present: []string{"c"}}, []string{"c unplanned"}, nil},
-		"last active just beyond it":         {Input{Boot: killed, Sessions: []Session{idle("c", 600.001)}, Startup: roots, Present: []string{"c"}}, []string{"a target"}, nil},
-		"ignored prefixes are no candidates": {Input{Boot: killed, Sessions: []Session{{Name: "head-1", MidTurn: true, Active: at(94)}, idle("c", 5)}, Present: []string{"c"}}, []string{"c unplanned"}, nil},
-		"nothing was going on":               {Input{Boot: killed, Startup: roots, Present: roots}, []string{"a target"}, nil},
-		"primary is exactly one":             {Input{Boot: killed, Startup: roots, Present: []string{"b"}}, []string{"a target"}, nil},
-		"no root agents":                     {Input{Boot: killed, Present: []string{"x"}}, nil, nil},
-		"lazy sessions are waited for":       {Input{Boot: killed, Sessions: []Session{mid("c")}, Startup: roots, Present: roots}, []string{"c unplanned"}, []string{"c"}},
-		"one of two is there at the end":     {Input{Boot: killed, Sessions: []Session{mid("c"), mid("d")}, Startup: roots, Present: []string{"d"}, Over: true}, []string{"c unplanned", "d unplanned"}, []string{"c"}},
+			[]string{"b unplanned", "d unplanned"}},
+		"mid-turn is the one last active":    {Input{Boot: killed, Sessions: []Session{mid("b"), idle("c", 30)}, Present: []string{"b", "c"}}, []string{"b unplanned"}},
+		"last active just within the grace":  {Input{Boot: killed, Sessions: []Session{idle("c", 600)}, Startup: roots, Present: []string{"c"}}, []string{"c unplanned"}},
+		"last active just beyond it":         {Input{Boot: killed, Sessions: []Session{idle("c", 600.001)}, Startup: roots, Present: []string{"c"}}, []string{"a target"}},
+		"ignored prefixes are no candidates": {Input{Boot: killed, Sessions: []Session{{Name: "head-1", MidTurn: true, Active: at(94)}, idle("c", 5)}, Present: []string{"c"}}, []string{"c unplanned"}},
+		"nothing was going on":               {Input{Boot: killed, Startup: roots, Present: roots}, []string{"a target"}},
+		"primary is exactly one":             {Input{Boot: killed, Startup: roots, Present: []string{"b"}}, []string{"a target"}},
+		"no root agents":                     {Input{Boot: killed, Present: []string{"x"}}, nil},
+		"lazy sessions are waited for":       {Input{Boot: killed, Sessions: []Session{mid("c")}, Startup: roots, Present: roots}, []string{"c unplanned"}},
+		"one of two is there at the end":     {Input{Boot: killed, Sessions: []Session{mid("c"), mid("d")}, Startup: roots, Present: []string{"d"}, Over: true}, []string{"c unplanned", "d unplanned"}},
 		"none came": {Input{Boot: killed, Sessions: []Session{mid("c")}, Startup: roots, Present: roots, Over: true},
-			[]string{"c unplanned passed +c", "a target +c"}, nil},
-		"a slow root agent is not passed over": {Input{Boot: killed, Sessions: []Session{mid("b")}, Startup: roots, Over: true}, []string{"b unplanned"}, []string{"b"}},
-		"first boot":                           {Input{Boot: Boot{Kind: FirstBoot}, Startup: roots}, nil, nil},
-		"reload":                               {Input{Boot: Boot{Kind: Reload}, Sessions: []Session{mid("a")}, Startup: roots}, nil, nil},
-		"second instance":                      {Input{Boot: Boot{Kind: SecondInstance}, Sessions: []Session{mid("a")}, Startup: roots}, nil, nil},
-		"disabled":                             {Input{Boot: killed, Requests: ask, Sessions: []Session{mid("a")}, Startup: roots, Config: Config{Disabled: true}}, nil, nil},
-		"all":                                  {Input{Boot: killed, Startup: roots, Config: Config{Target: All}}, []string{"a target", "b target"}, nil},
-		"an id":                                {Input{Boot: killed, Startup: roots, Config: Config{Target: "b"}}, []string{"b target"}, nil},
-		"an id that is no start-up session":    {Input{Boot: killed, Startup: roots, Present: []string{"z"}, Config: Config{Target: "z"}}, nil, nil},
-		"no grace":                             {Input{Boot: killed, Sessions: []Session{idle("c", 0)}, Startup: roots, Config: Config{Grace: -1}}, []string{"a target"}, nil},
+			[]string{"c unplanned passed +c", "a target +c"}},
+		"a slow root agent is not passed over": {Input{Boot: killed, Sessions: []Session{mid("b")}, Startup: roots, Over: true}, []string{"b unplanned"}},
+		"first boot":                           {Input{Boot: Boot{Kind: FirstBoot}, Startup: roots}, nil},
+		"reload":                               {Input{Boot: Boot{Kind: Reload}, Sessions: []Session{mid("a")}, Startup: roots}, nil},
+		"second instance":                      {Input{Boot: Boot{Kind: SecondInstance}, Sessions: []Session{mid("a")}, Startup: roots}, nil},
+		"disabled":                             {Input{Boot: killed, Requests: ask, Sessions: []Session{mid("a")}, Startup: roots, Config: Config{Disabled: true}}, nil},
+		"all":                                  {Input{Boot: killed, Startup: roots, Config: Config{Target: All}}, []string{"a target", "b target"}},
+		"an id":                                {Input{Boot: killed, Startup: roots, Config: Config{Target: "b"}}, []string{"b target"}},
+		"an id that is no start-up session":    {Input{Boot: killed, Startup: roots, Present: []string{"z"}, Config: Config{Target: "z"}}, nil},
+		"no grace":                             {Input{Boot: killed, Sessions: []Session{idle("c", 0)}, Startup: roots, Config: Config{Grace: -1}}, []string{"a target"}},
 		"unknown stop has no grace": {Input{Boot: Boot{Kind: ProcessRestart, ID: "new", At: at(225)}, Sessions: []Session{idle("c", 1), mid("b")}, Startup: roots, Present: []string{"b"}},
-			[]string{"b unplanned"}, nil},
+			[]string{"b unplanned"}},
 	} {
 		c.in.Config = defaults(t, c.in.Config)
 		d := Decide(c.in)
 		if diff := cmp.Diff(c.want, told(d)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-		if diff := cmp.Diff(c.waiting, d.Waiting); diff != "" {
-			t.Errorf("%s: waiting (-want +got):\n%s", name, diff)
 		}
 		again := Decide(c.in)
 		for i, n := range d.Notices {

@@ -101,8 +101,6 @@ type Decision struct {
 	// Notices are all, also those of sessions that are not there yet: they are written down before anything else happens,
 	// because this process may die while it waits.
 	Notices []Notice
-	// Waiting are the sessions of notices that are not there yet.
-	Waiting []string
 	// Passed are the notices whose sessions did not appear in time, so that the target is told in their place.
 	Passed []string
 }
@@ -121,21 +119,16 @@ func Decide(in Input) Decision {
 	} else {
 		d.Notices = unplanned(in)
 	}
-	present := func(n Notice) bool { return slices.Contains(in.Present, n.Session) }
-	for _, n := range d.Notices {
-		if !present(n) {
-			d.Waiting = append(d.Waiting, n.Session)
-		}
-	}
 	// A session that asked is told, and nobody in its place, however late it comes; so is one that this boot starts.
-	certain := func(n Notice) bool { return present(n) || slices.Contains(in.Startup, n.Session) }
+	certain := func(n Notice) bool {
+		return slices.Contains(in.Present, n.Session) || slices.Contains(in.Startup, n.Session)
+	}
 	if len(in.Requests) > 0 || slices.ContainsFunc(d.Notices, certain) || len(d.Notices) > 0 && !in.Over {
 		return in.named(d)
 	}
 	for _, n := range d.Notices {
 		d.Passed = append(d.Passed, n.ID)
 	}
-	d.Waiting = nil
 	for _, s := range in.targets() {
 		d.Notices = append(d.Notices, in.notice(s, Target))
 	}
