@@ -51,7 +51,7 @@ func (l *locks) with(ctx context.Context, name string, f func() error) error {
 		}
 	}
 	defer func() { <-k.gate }()
-	if err := wait(ctx, k.file, false, 5*time.Millisecond); err != nil {
+	if err := durable.Await(ctx, k.file, 5*time.Millisecond); err != nil {
 		return fmt.Errorf("wait for lock %s: %w", name, err)
 	}
 	err = f()
@@ -59,25 +59,6 @@ func (l *locks) with(ctx context.Context, name string, f func() error) error {
 		err = e
 	}
 	return err
-}
-
-// wait tries a kernel lock until it is had or ctx ends. The kernel offers no wait that a context could end, so the
-// tries are spaced, from a tenth of a millisecond up to most.
-func wait(ctx context.Context, l durable.Lock, shared bool, most time.Duration) error {
-	for pause := 100 * time.Microsecond; ; pause = min(2*pause, most) {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		if ok, err := l.Try(shared); ok || err != nil {
-			return err
-		}
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-		}
-	}
 }
 
 func (l *locks) get(name string) (*lock, error) {

@@ -49,7 +49,7 @@ func (s *writer) Exclusive(ctx context.Context, holder string) (func() error, er
 	if err != nil {
 		return nil, fmt.Errorf("take the writer lock: %w", err)
 	}
-	if err := wait(ctx, l, false, 50*time.Millisecond); err != nil {
+	if err := durable.Await(ctx, l, 50*time.Millisecond); err != nil {
 		if ctx.Err() != nil {
 			err = &journal.HeldError{Holder: s.whom(), Err: err}
 		}

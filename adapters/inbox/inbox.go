@@ -248,24 +248,9 @@ func (b *Inbox) exclusive(ctx context.Context, f func() error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	if err := wait(ctx, lock); err != nil {
+	// Another process holds it for one write, so looking again soon is enough.
+	if err := durable.Await(ctx, lock, 2*time.Millisecond); err != nil {
 		return err
 	}
 	return f()
-}
-
-// wait takes the lock. Another process holds it for one write, so looking again soon is enough.
-func wait(ctx context.Context, lock durable.Lock) error {
-	for {
-		if ok, err := lock.Try(false); ok || err != nil {
-			return err
-		}
-		again := time.NewTimer(2 * time.Millisecond)
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
-			return ctx.Err()
-		}
-	}
 }

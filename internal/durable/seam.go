@@ -5,8 +5,8 @@
 // to make one fail, or to end the process before it.
 //
 // Above are the ways in which Mulligan writes, each durable when it returns: [Creator] (a whole file appears at once,
-// for exactly one caller), [Replace], [Rewrite], [AppendLine] and [Remove]. [ReadFile] reads with a bound, and [Escape] makes a
-// file name of any text.
+// for exactly one caller), [Replace], [Rewrite], [AppendLine] and [Remove]; [Sealed] is a small file with a checksum over
+// Replace. [ReadFile] reads with a bound, [Await] waits for a lock, and [Escape] makes a file name of any text.
 //
 // What it refuses: to follow a symlink in place of a file or folder below the root, to open a device or a pipe, and to
 // work on a network file system, where neither locks nor exclusive creation hold between machines

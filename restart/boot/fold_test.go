@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/mulligan-dev/mulligan/internal/durable"
 	"github.com/mulligan-dev/mulligan/internal/faultfs"
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
@@ -148,7 +149,7 @@ func (c *chain) up(kill int, cut *faultfs.Survival) {
 		var m bootnotice.Marker
 		dir, err := c.disk.Open("/boot")
 		c.must(err)
-		if err := load(dir, markerName, &m); err != nil && !absent(err) {
+		if err := load(dir, markerName, &m); err != nil && !durable.Absent(err) {
 			c.t.Fatal(err)
 		}
 		if m.Instance.ID != c.self.ID {
@@ -254,7 +255,7 @@ func (c *chain) listed(d *faultfs.Disk) map[string]bootnotice.Notice {
 	dir, err := d.Open("/boot")
 	c.must(err)
 	var out contents
-	if err := load(dir, outboxName, &out); err != nil && !absent(err) {
+	if err := load(dir, outboxName, &out); err != nil && !durable.Absent(err) {
 		c.t.Fatal(err)
 	}
 	all := map[string]bootnotice.Notice{}
@@ -398,7 +399,7 @@ func (c *chain) asksAfter() {
 	dir, err := c.after.Open("/boot")
 	c.must(err)
 	var out contents
-	if err := load(dir, outboxName, &out); err != nil && !absent(err) {
+	if err := load(dir, outboxName, &out); err != nil && !durable.Absent(err) {
 		c.t.Fatal(err)
 	}
 	c.asks = out.Requests

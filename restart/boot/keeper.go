@@ -207,7 +207,7 @@ func (k *Keeper) last() (*bootnotice.Marker, error) {
 	err := load(k.dir, markerName, &m)
 	var damage *DamageError
 	switch {
-	case absent(err):
+	case durable.Absent(err):
 		return nil, nil
 	case errors.As(err, &damage):
 		k.c.Log.Warn("the last marker cannot be read, so the downtime is not known", "error", err)
@@ -221,7 +221,7 @@ func (k *Keeper) last() (*bootnotice.Marker, error) {
 	switch err := load(k.dir, beatName, &b); {
 	case err == nil && b.Instance == m.Instance.ID:
 		m.Beat = b.At
-	case err != nil && !absent(err):
+	case err != nil && !durable.Absent(err):
 		k.c.Log.Warn("the last heartbeat cannot be read, so the downtime may be too long", "error", err)
 	}
 	return &m, nil
@@ -283,11 +283,7 @@ type heartbeat struct {
 // beat says that we live. It is not flushed: a kill leaves it in the page cache, where the next instance finds it, and
 // after a power cut an older one does.
 func (k *Keeper) beat() error {
-	b, err := seal(heartbeat{k.c.Instance.ID, k.c.Now()})
-	if err != nil {
-		return err
-	}
-	return durable.Leave(k.dir, ".new-"+beatName, beatName, b)
+	return sealed(beatName).Leave(k.dir, heartbeat{k.c.Instance.ID, k.c.Now()})
 }
 
 func (k *Keeper) beats() {

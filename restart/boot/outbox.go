@@ -149,7 +149,7 @@ func together(a, b bootnotice.Notice) bool {
 
 func (o *Outbox) read() (contents, error) {
 	var c contents
-	if err := load(o.dir, outboxName, &c); err != nil && !absent(err) {
+	if err := load(o.dir, outboxName, &c); err != nil && !durable.Absent(err) {
 		return contents{}, err
 	}
 	return c, nil
@@ -159,7 +159,7 @@ func (o *Outbox) read() (contents, error) {
 func (o *Outbox) update(ctx context.Context, change func(*contents) error) (err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err := lock(ctx, o.lock); err != nil {
+	if err := durable.Await(ctx, o.lock, lockRest); err != nil {
 		return fmt.Errorf("wait for the outbox: %w", err)
 	}
 	defer func() {
@@ -171,7 +171,7 @@ func (o *Outbox) update(ctx context.Context, change func(*contents) error) (err 
 	if err != nil {
 		return err
 	}
-	before, err := seal(c)
+	before, err := sealed(outboxName).Encode(c)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (o *Outbox) update(ctx context.Context, change func(*contents) error) (err 
 		open := n.State == bootnotice.Pending || n.State == bootnotice.Undeliverable && !n.Told
 		return !open && now.Sub(n.Made) > keepOver
 	})
-	after, err := seal(c)
+	after, err := sealed(outboxName).Encode(c)
 	if err != nil || string(after) == string(before) {
 		return err
 	}

@@ -2,12 +2,8 @@ package handoff
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"time"
 
@@ -53,11 +49,10 @@ func Recent(entries []Entry, now stamp.Time) (n int) {
 }
 
 const (
-	historyFile  = "restarts.json"
-	historyLimit = 1 << 20
 	// keepFor is how long an entry can be read after it.
-	keepFor       = 7 * 24 * time.Hour
-	historySchema = 1
+	keepFor = 7 * 24 * time.Hour
+	// lockRest is the longest rest between two tries for the lock, which is held for one small write.
+	lockRest = 20 * time.Millisecond
 )
 
 // File is a History in a folder. It is safe for concurrent use, by several processes too.
@@ -130,41 +125,16 @@ func (f *File) Withdraw(ctx context.Context, id string) error {
 	return nil
 }
 
-// history is the file's content; the sum is over the entries as they are written.
-type history struct {
-	Schema  int             `json:"schema"`
-	Sum     string          `json:"sum"`
-	Entries json.RawMessage `json:"entries"`
+// history is the file.
+func history() durable.Sealed {
+	return durable.Sealed{Name: "restarts.json", Limit: 1 << 20, Schema: 1, Body: "entries"}
 }
 
 func (f *File) read() (entries []Entry, err error) {
-	b, _, err := durable.ReadFile(f.dir, historyFile, historyLimit)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	if err := history().Load(f.dir, &entries); err != nil && !durable.Absent(err) {
 		return nil, err
 	}
-	var c history
-	err = json.Unmarshal(b, &c)
-	switch {
-	case err != nil:
-	case c.Schema > historySchema:
-		err = fmt.Errorf("it is of schema %d, and this version reads %d", c.Schema, historySchema)
-	case c.Schema < 1 || sum(c.Entries) != c.Sum:
-		err = errors.New("its checksum does not fit")
-	default:
-		err = json.Unmarshal(c.Entries, &entries)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s/%s cannot be used: %w; move it away to begin anew", f.dir.Path(), historyFile, err)
-	}
 	return entries, nil
-}
-
-func sum(b []byte) string {
-	h := sha256.Sum256(b)
-	return hex.EncodeToString(h[:16])
 }
 
 // update is one durable change, alone among all processes.
@@ -175,7 +145,7 @@ func (f *File) update(ctx context.Context, change func([]Entry) ([]Entry, error)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if err := f.take(ctx); err != nil {
+	if err := durable.Await(ctx, f.lock, lockRest); err != nil {
 		return fmt.Errorf("wait for the file: %w", err)
 	}
 	defer func() {
@@ -190,29 +160,5 @@ func (f *File) update(ctx context.Context, change func([]Entry) ([]Entry, error)
 	if entries, err = change(entries); err != nil {
 		return err
 	}
-	list, err := json.Marshal(entries)
-	if err != nil {
-		return err
-	}
-	b, err := json.Marshal(history{Schema: historySchema, Sum: sum(list), Entries: list})
-	if err != nil {
-		return err
-	}
-	return durable.Replace(f.dir, ".new-"+historyFile, historyFile, append(b, '\n'), nil)
-}
-
-// take waits for the kernel lock, which offers no wait that a context could end.
-func (f *File) take(ctx context.Context) error {
-	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		if ok, err := f.lock.Try(false); ok || err != nil {
-			return err
-		}
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return context.Cause(ctx)
-		}
-	}
+	return history().Save(f.dir, entries)
 }
