@@ -220,10 +220,14 @@ func first(dir string) error {
 	case "aborted":
 		err = p.sessions.Abort(ctx, "s1", "not needed")
 	case "request":
+		fmt.Println("ready", p.home.Instances().Self().ID) // before it asks: the restart may come before a word after it
 		call := effect.Call{ID: "restart", Tool: "self_restart", Args: json.RawMessage(`{"reason":"a new build"}`)}
 		_, err = guard.Do(ctx, call, func(ctx context.Context) (effect.Result, error) {
 			return effect.Result{Value: p.handoff.Tool().Call(ctx, handoff.Asker{Turn: turn, Call: call.ID}, call.Args)}, nil
 		})
+		if err == nil {
+			select {}
+		}
 	}
 	if err != nil {
 		return err
