@@ -72,7 +72,7 @@ func TestConformance(t *testing.T) {
 				c := fresh(t)
 				c.DSN += more
 				return mustOpen(t, c).Sessions()
-			}, sessiontest.Sheet{Watches: true, Leases: true, Another: again, Reopen: func(t *testing.T, s session.Store) session.Store {
+			}, sessiontest.Sheet{Watches: true, Leases: true, Another: again, Damage: damage, Reopen: func(t *testing.T, s session.Store) session.Store {
 				if err := s.(*Sessions).db.Close(); err != nil {
 					t.Fatal(err)
 				}
@@ -80,6 +80,22 @@ func TestConformance(t *testing.T) {
 			}})
 		})
 	}
+}
+
+// damage spoils the head of a session.
+func damage(t *testing.T, s session.Store, name string) (mend func()) {
+	db := s.(*Sessions).db
+	var head []byte
+	if err := db.pool.QueryRow(t.Context(), db.q.in("SELECT head FROM {schema}.sessions WHERE name = $1"), name).Scan(&head); err != nil {
+		t.Fatal(err)
+	}
+	set := func(head []byte) {
+		if _, err := db.pool.Exec(t.Context(), db.q.in("UPDATE {schema}.sessions SET head = $1 WHERE name = $2"), head, name); err != nil {
+			t.Error(err)
+		}
+	}
+	set(head[:len(head)-1])
+	return func() { set(head) }
 }
 
 // Eight processes' worth of openers begin one schema at the same moment; one makes it and all can use it.

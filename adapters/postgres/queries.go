@@ -27,7 +27,7 @@ func newQueries(schema string) queries {
 		&q.find: `SELECT event FROM {schema}.events
 			WHERE session = (SELECT session FROM {schema}.sessions WHERE name = $1::text) AND id = $2::text`,
 		&q.head:    `SELECT head FROM {schema}.sessions WHERE name = $1::text`,
-		&q.list:    `SELECT head FROM {schema}.sessions WHERE name > $1::text ORDER BY name LIMIT $2::bigint`,
+		&q.list:    `SELECT name, head FROM {schema}.sessions WHERE name > $1::text ORDER BY name LIMIT $2::bigint`,
 		&q.watched: `SELECT name, last FROM {schema}.sessions WHERE name = ANY ($1::text[])`,
 		&q.renew: `INSERT INTO {schema}.instances AS i (id, count, renewed, ttl) VALUES ($1::text, 1, now(), $2::bigint)
 			ON CONFLICT (id) DO UPDATE SET count = i.count + 1, renewed = now(), ttl = excluded.ttl`,

@@ -83,7 +83,9 @@ func (s *Sessions) Head(ctx context.Context, name string) (session.Head, error) 
 		return h, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(raw, &h)
+		if bad := s.db.decode(name, raw, &h); bad != nil {
+			err = bad
+		}
 	}
 	if err != nil {
 		return session.Head{}, fmt.Errorf("read the head of session %s: %w", name, err)
@@ -99,14 +101,35 @@ func (s *Sessions) List(ctx context.Context, after string, limit int) ([]session
 		}
 	}
 	var out []session.Head
-	err := s.rows(ctx, func(raw []byte) error {
-		var h session.Head
-		err := json.Unmarshal(raw, &h)
-		out = append(out, h)
-		return err
-	}, s.db.q.list, after, pageSize(limit))
+	var unreadable []*session.UnreadableError
+	rows, err := s.db.pool.Query(ctx, s.db.q.list, after, pageSize(limit))
+	if err == nil {
+		var name string
+		var raw pgtype.DriverBytes
+		_, err = pgx.ForEachRow(rows, []any{&name, &raw}, func() error {
+			var h session.Head
+			if bad := s.db.decode(name, raw, &h); bad != nil {
+				unreadable = append(unreadable, bad)
+			} else {
+				out = append(out, h)
+			}
+			return nil
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
-	return out, nil
+	return session.Page(out, unreadable)
+}
+
+// decode reads a head into h, and says what is wrong with one that is no head of this session.
+func (db *DB) decode(name string, raw []byte, h *session.Head) *session.UnreadableError {
+	err := json.Unmarshal(raw, h)
+	if err == nil && h.Session != name {
+		err = fmt.Errorf("it is the head of session %q", h.Session)
+	}
+	if err != nil {
+		return &session.UnreadableError{Session: name, Place: "table " + db.q.schema + ".sessions", Err: err}
+	}
+	return nil
 }

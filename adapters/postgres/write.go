@@ -22,6 +22,7 @@ type target struct {
 	loaded bool // known, and log for the works that asked for their ids
 	log    map[string]session.Event
 	works  []*work
+	bad    error // what the log has of it and cannot be read: nothing is written to it, and the other sessions go on
 
 	head   session.Head // after the events
 	events []session.Event
@@ -140,6 +141,10 @@ func (s *Sessions) judge(ctx context.Context, in querier, targets []*target) err
 // log.
 func (t *target) judge() (sure bool) {
 	t.head, t.events, t.raw = t.known.head, nil, nil
+	if t.bad != nil {
+		fail(t.works, t.bad)
+		return true
+	}
 	sure = true
 	for _, w := range t.works {
 		w.receipt, w.err = session.Receipt{}, nil
@@ -177,7 +182,7 @@ func (s *Sessions) load(ctx context.Context, in querier, targets []*target) erro
 		if t.loaded {
 			continue
 		}
-		t.loaded, t.known, t.log = true, known{head: session.Head{Session: t.name}}, nil
+		t.loaded, t.known, t.log, t.bad = true, known{head: session.Head{Session: t.name}}, nil, nil
 		names, by[t.name] = append(names, t.name), t
 		for _, w := range t.works {
 			if !w.ids {
@@ -216,14 +221,15 @@ func (s *Sessions) load(ctx context.Context, in querier, targets []*target) erro
 		t := by[name]
 		t.known.number = number
 		if event == nil {
-			if err := json.Unmarshal(head, &t.known.head); err != nil {
-				return fmt.Errorf("read the head of session %s: %w", name, err)
+			if bad := s.db.decode(name, head, &t.known.head); bad != nil {
+				t.bad = bad
 			}
 			continue
 		}
 		e, err := session.Decode(event)
 		if err != nil {
-			return err
+			t.bad = fmt.Errorf("read an event of session %s: %w", name, err)
+			continue
 		}
 		if t.log == nil {
 			t.log = map[string]session.Event{}

@@ -79,7 +79,7 @@ func (s *Sessions) Head(ctx context.Context, name string) (session.Head, error) 
 	case errors.Is(err, sql.ErrNoRows):
 		return h, nil
 	case err == nil:
-		err = json.Unmarshal(raw, &h)
+		err = s.db.decode(name, raw, &h)
 	}
 	if err != nil {
 		return session.Head{}, fmt.Errorf("read the head of session %s: %w", name, err)
@@ -87,17 +87,42 @@ func (s *Sessions) Head(ctx context.Context, name string) (session.Head, error) 
 	return h, nil
 }
 
+// decode reads a head into h. One that is no head of this session is a *session.UnreadableError.
+func (db *DB) decode(name string, raw []byte, h *session.Head) error {
+	err := json.Unmarshal(raw, h)
+	if err == nil && h.Session != name {
+		err = fmt.Errorf("it is the head of session %q", h.Session)
+	}
+	if err != nil {
+		return &session.UnreadableError{Session: name, Place: db.c.Path + ", table sessions", Err: err}
+	}
+	return nil
+}
+
 // List implements session.Lister.
-func (s *Sessions) List(ctx context.Context, after string, limit int) ([]session.Head, error) {
-	var out []session.Head
-	err := rows(ctx, s.db.read, func(raw []byte) error {
-		var h session.Head
-		err := json.Unmarshal(raw, &h)
-		out = append(out, h)
-		return err
-	}, "SELECT head FROM sessions WHERE name > ? ORDER BY name LIMIT ?", after, pageSize(limit))
+func (s *Sessions) List(ctx context.Context, after string, limit int) (out []session.Head, err error) {
+	var unreadable []*session.UnreadableError
+	rows, err := s.db.read.QueryContext(ctx, "SELECT name, head FROM sessions WHERE name > ? ORDER BY name LIMIT ?", after, pageSize(limit))
 	if err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
-	return out, nil
+	defer rows.Close() //nolint:errcheck // what it could say, rows.Err has said
+	for rows.Next() {
+		var name string
+		var raw sql.RawBytes
+		if err := rows.Scan(&name, &raw); err != nil {
+			return nil, fmt.Errorf("list sessions: %w", err)
+		}
+		var h session.Head
+		var bad *session.UnreadableError
+		if err := s.db.decode(name, raw, &h); errors.As(err, &bad) {
+			unreadable = append(unreadable, bad)
+			continue
+		}
+		out = append(out, h)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	return session.Page(out, unreadable)
 }

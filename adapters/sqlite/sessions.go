@@ -40,7 +40,7 @@ type work struct {
 }
 
 func newSessions(ctx context.Context, db *DB) (*Sessions, error) {
-	w, err := newWriter(ctx, db.write)
+	w, err := newWriter(ctx, db)
 	if err != nil {
 		return nil, err
 	}
@@ -172,6 +172,7 @@ func (s *Sessions) transact() {
 // writer is the one connection that writes sessions, with its statements and what it knows of the heads. One goroutine
 // uses it at a time.
 type writer struct {
+	db                                              *DB
 	conn                                            *sql.Conn
 	begin, commit, rollback, version                *sql.Stmt
 	getHead, putHead, setHead, findEvent, putEvents *sql.Stmt
@@ -189,12 +190,12 @@ type known struct {
 // keepHeads bounds the heads in memory.
 const keepHeads = 4096
 
-func newWriter(ctx context.Context, db *sql.DB) (*writer, error) {
-	conn, err := db.Conn(ctx)
+func newWriter(ctx context.Context, db *DB) (*writer, error) {
+	conn, err := db.write.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{conn: conn, heads: map[string]known{}}
+	w := &writer{db: db, conn: conn, heads: map[string]known{}}
 	for _, s := range []struct {
 		to   **sql.Stmt
 		text string
@@ -240,6 +241,10 @@ func (w *writer) attempt(ctx context.Context, group []*work, look bool) (changed
 	heads := map[string]known{}
 	for _, one := range group {
 		plan, err := w.one(ctx, one, heads, look)
+		if bad := (*session.UnreadableError)(nil); errors.As(err, &bad) {
+			one.err = fmt.Errorf("nothing was written: %w", err) // nor was anything tried: the others go on
+			continue
+		}
 		if err != nil {
 			// The transaction cannot be trusted any more, and nobody's events are written.
 			return nil, fmt.Errorf("nothing was written: %w", errors.Join(err, w.back(ctx)))
@@ -367,8 +372,8 @@ func (w *writer) head(ctx context.Context, name string, heads map[string]known) 
 	case err != nil:
 		return k, err
 	}
-	if err := json.Unmarshal(raw, &k.head); err != nil {
-		return k, fmt.Errorf("read the head of session %s: %w", name, err)
+	if err := w.db.decode(name, raw, &k.head); err != nil {
+		return k, err
 	}
 	heads[name] = k
 	return k, nil

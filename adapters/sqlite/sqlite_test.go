@@ -45,12 +45,32 @@ func TestConformance(t *testing.T) {
 	}
 	sessiontest.Run(t, func(t *testing.T) session.Store {
 		return mustOpen(t, filepath.Join(t.TempDir(), "m.db")).Sessions()
-	}, sessiontest.Sheet{Watches: true, Another: again, Reopen: func(t *testing.T, s session.Store) session.Store {
+	}, sessiontest.Sheet{Watches: true, Another: again, Damage: damage, Reopen: func(t *testing.T, s session.Store) session.Store {
 		if err := s.(*Sessions).db.Close(); err != nil {
 			t.Fatal(err)
 		}
 		return again(t, s)
 	}})
+}
+
+// damage spoils the head of a session, over a connection of its own.
+func damage(t *testing.T, s session.Store, name string) (mend func()) {
+	db, err := sql.Open("sqlite", dsn(s.(*Sessions).db.c, "_txlock=immediate"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	var head []byte
+	if err := db.QueryRow("SELECT head FROM sessions WHERE name = ?", name).Scan(&head); err != nil {
+		t.Fatal(err)
+	}
+	set := func(head []byte) {
+		if _, err := db.Exec("UPDATE sessions SET head = ? WHERE name = ?", head, name); err != nil {
+			t.Error(err)
+		}
+	}
+	set(head[:len(head)-1])
+	return func() { set(head) }
 }
 
 func say(id string) session.Draft { return session.Say(clock(), id, json.RawMessage(`"`+id+`"`)) }

@@ -1,6 +1,8 @@
 package session_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -34,4 +36,33 @@ func ExampleStep() {
 	// 0 true
 	// running
 	// interrupted
+}
+
+// shelf is a list of two sessions, one of which cannot be read.
+type shelf struct{}
+
+func (shelf) List(_ context.Context, after string, _ int) ([]session.Head, error) {
+	if after >= "s2" {
+		return nil, nil
+	}
+	return session.Page([]session.Head{{Session: "s2"}},
+		[]*session.UnreadableError{{Session: "s1", Place: "agents.db, table sessions", Err: errors.New("it is no JSON")}})
+}
+
+// Every session of a store, with those that cannot be read.
+func ExampleAll() {
+	for h, err := range session.All(context.Background(), shelf{}.List) {
+		var unreadable *session.UnreadableError
+		switch {
+		case errors.As(err, &unreadable):
+			fmt.Println(unreadable.Session, "cannot be read:", unreadable.Place)
+		case err != nil:
+			fmt.Println("and no more:", err)
+		default:
+			fmt.Println(h.Session)
+		}
+	}
+	// Output:
+	// s1 cannot be read: agents.db, table sessions
+	// s2
 }

@@ -14,10 +14,11 @@ const (
 	NeedAnswer  Need = "answer"  // a gate or a park waits for its answer
 	NeedResolve Need = "resolve" // a crash left mutating calls of which nobody knows whether they happened
 	NeedRelease Need = "release" // auto-resume has used up its attempts
+	NeedRepair  Need = "repair"  // its head cannot be read, see UnreadableError: that of no Status, since there is none
 )
 
 // Needs are all needs, for those who count by them.
-func Needs() []Need { return []Need{NeedAnswer, NeedResolve, NeedRelease} }
+func Needs() []Need { return []Need{NeedAnswer, NeedResolve, NeedRelease, NeedRepair} }
 
 // Needs are those of the session. A call in flight of a turn that runs needs nobody.
 func (s Status) Needs() (out []Need) {

@@ -22,14 +22,15 @@ type Log interface {
 	Read(ctx context.Context, session string, after uint64, limit int) ([]Event, error)
 	// Find is the event of an id.
 	Find(ctx context.Context, session, id string) (e Event, ok bool, err error)
-	// Head is the state of a session as of its last durable event.
+	// Head is the state of a session as of its last durable event; an *UnreadableError where that cannot be read.
 	Head(ctx context.Context, session string) (Head, error)
 }
 
 // Lister lists sessions.
 type Lister interface {
 	// List is a page of heads with a session above after, in the order of the bytes of their names; limit zero means
-	// DefaultPage. A page may be shorter than the limit; an empty one is the end.
+	// DefaultPage. A page may be shorter than the limit; an empty one is the end. Sessions that cannot be read hold up no
+	// other: the error is then a *PageError that names them, they count for the limit, and the page has the rest.
 	List(ctx context.Context, after string, limit int) ([]Head, error)
 }
 

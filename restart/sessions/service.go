@@ -182,21 +182,23 @@ func (s *Service) Status(ctx context.Context, name string) (session.Status, erro
 	return h.Status(live), err
 }
 
-// List is a page of sessions above a name, in order; an empty one is the end.
+// List is a page of sessions above a name, in order; an empty one is the end. Sessions that cannot be read are named by a
+// *session.PageError beside the others (session.All goes on after it), and an owner that cannot be asked about is not
+// proven dead.
 func (s *Service) List(ctx context.Context, after string, limit int) ([]session.Status, error) {
 	heads, err := s.Store.List(ctx, after, limit)
 	if err != nil {
-		return nil, fmt.Errorf("list sessions: %w", err)
+		err = fmt.Errorf("list sessions: %w", err)
 	}
 	out := make([]session.Status, len(heads))
 	for i, h := range heads {
 		live, err := s.Liveness(ctx, h)
 		if err != nil {
-			return nil, err
+			s.Log.Warn("it is not known whether a session's owner lives", "session", h.Session, "error", err)
 		}
 		out[i] = h.Status(live)
 	}
-	return out, nil
+	return out, err
 }
 
 // Open takes a session for this process. It is refused with session.ErrOwned while another handle holds it, here or in a

@@ -46,6 +46,9 @@ type faults struct {
 	blocks        bool // hints wait for who should take them
 	frozenLease   bool // a renewal is not counted
 	secondProcess bool // another process has its own heads
+	holdsUp       bool // a session that cannot be read fails the list
+	hides         bool // or is left out of it
+	beginsAnew    bool // what is appended to it begins a new log
 	anyName       bool
 }
 
@@ -69,6 +72,11 @@ type kept struct {
 	before, head session.Head
 	events       []session.Event
 	ids          map[string]session.Event
+	damaged      bool
+}
+
+func (l *kept) unreadable() *session.UnreadableError {
+	return &session.UnreadableError{Session: l.head.Session, Place: "the shelf", Err: errors.New("damaged")}
 }
 
 func newBroken(f faults) *broken {
@@ -126,6 +134,11 @@ func (b *broken) Append(ctx context.Context, name string, batch []session.Draft)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if l := b.log(name); l.damaged && b.beginsAnew {
+		delete(b.logs, name)
+	} else if l.damaged {
+		return session.Receipt{}, l.unreadable()
+	}
 	head := b.log(name).head
 	if b.racy {
 		b.mu.Unlock()
@@ -281,6 +294,9 @@ func (b *broken) Head(_ context.Context, name string) (session.Head, error) {
 	if b.staleHead {
 		return b.look(name).before, nil
 	}
+	if l := b.look(name); l.damaged {
+		return session.Head{}, l.unreadable()
+	}
 	return b.look(name).head, nil
 }
 
@@ -292,12 +308,20 @@ func (b *broken) List(_ context.Context, after string, limit int) ([]session.Hea
 		slices.SortFunc(names, func(x, y string) int { return strings.Compare(strings.ToLower(x), strings.ToLower(y)) })
 	}
 	var out []session.Head
+	var bad []*session.UnreadableError
 	for _, name := range names {
-		if name > after && (limit == 0 || len(out) < limit) {
-			out = append(out, b.logs[name].head)
+		switch l := b.logs[name]; {
+		case name <= after || limit > 0 && len(out)+len(bad) == limit:
+		case l.damaged && b.holdsUp:
+			return nil, l.unreadable()
+		case l.damaged && b.hides:
+		case l.damaged:
+			bad = append(bad, l.unreadable())
+		default:
+			out = append(out, l.head)
 		}
 	}
-	return out, nil
+	return session.Page(out, bad)
 }
 
 func (b *broken) Watch(_ context.Context, name string) (<-chan struct{}, error) {
@@ -339,6 +363,15 @@ func (b *broken) Life(_ context.Context, instance string) (session.Life, error) 
 // bench is the store as the suite gets it.
 func (b *broken) bench() bench {
 	return bench{store: b, sheet: Sheet{Watches: true, Leases: true},
+		damage: func(name string) func() {
+			set := func(to bool) {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				b.log(name).damaged = to
+			}
+			set(true)
+			return func() { set(false) }
+		},
 		reopen: func() session.Store {
 			again := newBroken(faults{})
 			for name, l := range b.logs {
@@ -411,6 +444,9 @@ func TestEachFaultIsCaughtByTheCheckThatClaimsTo(t *testing.T) {
 		{"pages are in order", faults{longPages: true}},
 		{"pages are in order", faults{skips: true}},
 		{"pages are in order", faults{unsorted: true}},
+		{"a session that cannot be read", faults{holdsUp: true}},
+		{"a session that cannot be read", faults{hides: true}},
+		{"a session that cannot be read", faults{beginsAnew: true}},
 		{"an event is found by its id", faults{findsAll: true}},
 		{"what a caller holds is a copy", faults{shares: true}},
 		{"a context that has ended writes nothing", faults{deaf: true}},

@@ -25,6 +25,9 @@ type Sheet struct {
 	// Another opens the same store once more, as a second process would while s is in use. Nil means that it has one
 	// process alone.
 	Another func(t *testing.T, s session.Store) session.Store
+	// Damage makes the head of one session unreadable behind the store's back, and mend puts it back as it was. Nil means
+	// that no session of the store can be damaged alone.
+	Damage func(t *testing.T, s session.Store, name string) (mend func())
 	// Watches is set for a session.Watcher, Leases for a session.Leaser.
 	Watches, Leases bool
 }
@@ -34,6 +37,7 @@ type bench struct {
 	store session.Store
 	// reopen and another are nil where the sheet has none.
 	reopen, another func() session.Store
+	damage          func(name string) (mend func())
 	sheet           Sheet
 }
 
@@ -55,6 +59,9 @@ func Run(t *testing.T, open func(t *testing.T) session.Store, sheet Sheet) {
 			}
 			if sheet.Another != nil {
 				b.another = func() session.Store { return sheet.Another(t, b.store) }
+			}
+			if sheet.Damage != nil {
+				b.damage = func(name string) func() { return sheet.Damage(t, b.store, name) }
 			}
 			if err := c.try(t.Context(), b); err != nil {
 				t.Errorf("broken promise: %s\n%v", c.promise, err)
@@ -78,6 +85,7 @@ var checks = []check{
 	{"of many that take a session one gets it, and the owner before writes nothing more", fencing},
 	{"the head is the fold of the log", headIsFold},
 	{"pages are in order, no longer than asked for, and together everything", pages},
+	{"a session that cannot be read holds up no other, and loses nothing", damaged},
 	{"an event is found by its id in its own session", finds},
 	{"what a caller holds is a copy", copies},
 	{"a context that has ended writes nothing", endedContext},
