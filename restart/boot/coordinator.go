@@ -56,6 +56,9 @@ type CoordinatorConfig struct {
 	Woken func(name string)
 	// Message is a notice as the content of a message event, in the host's own form; nil is the text as a JSON string.
 	Message func(d bootnotice.Delivery) json.RawMessage
+	// Unreadable is told of a session that cannot be read, once until it can be: it names the place, and what to do. The
+	// others are not held up by it. Nil leaves it to the log.
+	Unreadable func(*session.UnreadableError)
 	// Metrics counts what becomes of interrupted sessions; nil counts nothing.
 	Metrics resume.Metrics
 	// Beat is how often the heartbeat is written; zero means bootnotice.BeatEvery.
@@ -72,6 +75,7 @@ type CoordinatorConfig struct {
 //	skipped, quarantined,       the notice is put into its log with the reason and the command that leads on, and no turn
 //	paused                      begins
 //	aborted                     nothing
+//	unreadable                  nothing yet: it is looked at again with each pass, and then is one of the others
 //	else, with a notice         woken: a turn begins with it (or with the mode "inject" it waits for the next one)
 //
 // A turn that a notice starts is begun as auto-resume begins one. It is admitted, written down as an attempt before it, and
@@ -102,8 +106,8 @@ func NewCoordinator(ctx context.Context, c CoordinatorConfig) (*Coordinator, err
 	co := &Coordinator{}
 	kept := Config{Dir: c.Dir, Deliver: telling{co}, Startup: c.Startup, Notice: c.Notice, Rule: co.rule, Wake: co.wake,
 		Beat: c.Beat, Log: c.Log, fs: c.fs}
-	run := resume.Config{Sessions: c.Sessions, Limits: c.Limits, Turn: c.Turn, Rescan: c.Rescan, Metrics: c.Metrics, Log: c.Log,
-		Resumer: resuming{co}, Passed: func([]resume.Item) { co.passed() }}
+	run := resume.Config{Sessions: c.Sessions, Limits: c.Limits, Turn: c.Turn, Rescan: c.Rescan, Unreadable: c.Unreadable,
+		Metrics: c.Metrics, Log: c.Log, Resumer: resuming{co}, Passed: func([]resume.Item) { co.passed() }}
 	var errs []error
 	if c.Host == nil {
 		errs = append(errs, errors.New("Host is missing: it runs the turns"))

@@ -2,6 +2,7 @@ package boot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -19,6 +20,9 @@ var later = bootnotice.Ruling{Fate: bootnotice.Resumed}
 // taken from the pass: an operator may have answered meanwhile.
 func (c *Coordinator) rule(ctx context.Context, name string) bootnotice.Ruling {
 	item, st := c.runner.Look(ctx, name)
+	if bad := (*session.UnreadableError)(nil); errors.As(item.Err, &bad) {
+		return later // no attempt is used up on a log that takes nothing
+	}
 	if (item.Outcome == resume.Owned || item.Outcome == resume.Woken) && c.runner.Running(name) {
 		return later // the turn that has just begun takes the notice along; what is being given back is seen after the pass
 	}

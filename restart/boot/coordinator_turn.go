@@ -15,6 +15,7 @@ import (
 type resuming struct{ c *Coordinator }
 
 func (r resuming) Workload(st session.Status) (workload, unsupported string) {
+	r.c.keeper.found(st) // before a turn takes it up, and with it the traces of the one that was cut off
 	return r.c.c.Host.Workload(st)
 }
 

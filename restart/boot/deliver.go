@@ -112,11 +112,11 @@ func (k *Keeper) rounds(ctx context.Context, stay bool) error {
 // round decides anew with the sessions that are there by now, and delivers what can be. left says that somebody may still
 // come, next when the first notice will be too old.
 func (k *Keeper) round(ctx context.Context, over bool) (left bool, next time.Duration, err error) {
-	in, present := k.input, k.there()
-	in.Present, in.Over = present, over
+	k.look(ctx)
+	present := k.there()
 	var open []bootnotice.Notice
 	err = k.outbox.update(ctx, func(c *contents) error {
-		add(c, bootnotice.Decide(in), k.c.Now())
+		k.decide(c, present, over)
 		for i := range c.Notices {
 			c.Notices[i] = c.Notices[i].Settle(k.c.Now(), k.c.Instance.ID)
 		}
@@ -231,6 +231,7 @@ func (k *Keeper) drop(ctx context.Context, name string) error {
 func (k *Keeper) attempt(ctx context.Context, name string, r bootnotice.Ruling) (d bootnotice.Delivery, ok bool, err error) {
 	err = k.outbox.update(ctx, func(c *contents) error {
 		now := k.c.Now()
+		k.recalled(c)
 		for i := range c.Notices {
 			c.Notices[i] = c.Notices[i].Settle(now, k.c.Instance.ID)
 		}

@@ -29,7 +29,8 @@ const (
 type Sessions interface {
 	// Status is the state of one session.
 	Status(ctx context.Context, name string) (session.Status, error)
-	// List is a page of sessions above a name, in order; an empty one is the end.
+	// List is a page of sessions above a name, in order; an empty one is the end. Those that cannot be read are named by a
+	// *session.PageError beside the others.
 	List(ctx context.Context, after string, limit int) ([]session.Status, error)
 }
 
@@ -86,7 +87,7 @@ type Keeper struct {
 	dir    durable.Dir
 	live   durable.Lock
 	outbox *Outbox
-	input  bootnotice.Input
+	input  bootnotice.Input // under mu from when the boot has been noted
 	come   chan struct{}
 	ctx    context.Context
 	stop   context.CancelFunc
@@ -94,6 +95,7 @@ type Keeper struct {
 	close  func() error
 
 	mu      sync.Mutex
+	unread  []unread // and input, from when the boot has been noted
 	closed  bool
 	marker  bootnotice.Marker
 	busy    map[string]int
@@ -232,12 +234,19 @@ func (k *Keeper) note(ctx context.Context, last *bootnotice.Marker) error {
 	if !k.boot.Kind.Restart() {
 		return nil
 	}
-	stored, err := k.stored(ctx)
+	before, err := k.outbox.read()
 	if err != nil {
 		return err
 	}
-	k.input = bootnotice.Input{Boot: k.boot, Sessions: bootnotice.Sessions(last, stored), Startup: k.c.Startup, Config: k.c.Notice}
+	stored, lost, err := k.stored(ctx)
+	if err != nil {
+		return err
+	}
+	atStop, unread := recall(last, stored, lost, before.Unread)
+	k.unread = unread
+	k.input = bootnotice.Input{Boot: k.boot, Sessions: atStop, Startup: k.c.Startup, Config: k.c.Notice}
 	return k.outbox.update(ctx, func(c *contents) error {
+		c.Unread = unread
 		k.input.Requests = c.Requests
 		// An instance may have gone as far as here for the same stop, and died: it was asked for all the same.
 		for _, n := range c.Notices {
@@ -251,22 +260,24 @@ func (k *Keeper) note(ctx context.Context, last *bootnotice.Marker) error {
 	})
 }
 
-// stored are the states of all durable sessions as the stop left them.
-func (k *Keeper) stored(ctx context.Context) (out []session.Status, err error) {
+// stored are the states of all durable sessions as the stop left them, and the names of those that cannot be read.
+func (k *Keeper) stored(ctx context.Context) (out []session.Status, lost []string, err error) {
 	if k.c.Sessions == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	for after := ""; ; {
-		page, err := k.c.Sessions.List(ctx, after, 256)
-		if err != nil {
-			return nil, fmt.Errorf("read the sessions: %w", err)
+	for st, err := range session.All(ctx, k.c.Sessions.List) {
+		var bad *session.UnreadableError
+		switch {
+		case errors.As(err, &bad):
+			k.c.Log.Error("it is not known whether a session has to be told of the restart", "session", bad.Session, "error", err)
+			lost = append(lost, bad.Session)
+		case err != nil:
+			return nil, nil, fmt.Errorf("read the sessions: %w", err)
+		default:
+			out = append(out, st)
 		}
-		if len(page) == 0 {
-			return out, nil
-		}
-		out = append(out, page...)
-		after = page[len(page)-1].Head.Session
 	}
+	return out, lost, nil
 }
 
 // Boot is what is known of this boot.

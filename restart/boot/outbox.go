@@ -36,6 +36,7 @@ type Outbox struct {
 type contents struct {
 	Requests []bootnotice.Request `json:"requests,omitempty"`
 	Notices  []bootnotice.Notice  `json:"notices,omitempty"`
+	Unread   []unread             `json:"unread,omitempty"`
 }
 
 // OpenOutbox opens the outbox in the folder of a keeper ([Config.Dir]), made when it is absent.

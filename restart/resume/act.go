@@ -24,7 +24,7 @@ func (r *Runner) one(ctx context.Context, name string) Item {
 	st, err := r.c.Sessions.Status(looking, name)
 	cancel()
 	if err != nil {
-		return Item{Session: name, Decision: say(Failed, "look at it: %v", err)}
+		return failed(name, err)
 	}
 	r.mu.Lock()
 	used := r.used
@@ -35,6 +35,14 @@ func (r *Runner) one(ctx context.Context, name string) Item {
 		item.Decision = r.act(ctx, st, item.Decision, start)
 	}
 	return item
+}
+
+// failed is the item of a session that could not be looked at.
+func failed(name string, err error) Item {
+	if bad := (*session.UnreadableError)(nil); errors.As(err, &bad) {
+		return unreadable(bad)
+	}
+	return Item{Session: name, Decision: say(Failed, "look at it: %v", err)}
 }
 
 // judge gathers the facts and decides.

@@ -24,5 +24,6 @@
 // Promised: no turn is begun that is not counted as an attempt; of two instances one resumes; a session that hangs costs
 // its own bound, and the others are resumed. A panic of the host's code is not caught: it is what the attempts are for.
 //
-// Failure shows as the outcome error with its text, in the report, the log and the counter.
+// Failure shows as the outcome error with its text, in the report, the log and the counter. A session that cannot be read
+// has that outcome too, with its *session.UnreadableError, and holds up no other; each pass looks at it again.
 package resume

@@ -58,6 +58,9 @@ type Config struct {
 	Rescan time.Duration
 	// Passed is told what became of each session after each pass of Run, and then Run rests; nil tells nobody.
 	Passed func([]Item)
+	// Unreadable is told once of a session that cannot be read, and again when that is over and comes back; nil leaves it to
+	// the log.
+	Unreadable func(*session.UnreadableError)
 	// Metrics counts; nil counts nothing.
 	Metrics Metrics
 	// Log gets each new outcome; nil discards.
@@ -108,6 +111,9 @@ func New(c Config) (*Runner, error) {
 	if c.Rescan == 0 {
 		c.Rescan = DefaultRescan
 	}
+	if c.Unreadable == nil {
+		c.Unreadable = func(*session.UnreadableError) {}
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -119,6 +125,13 @@ type Item struct {
 	Session  string `json:"session"`
 	Workload string `json:"workload,omitempty"`
 	Decision
+	// Err is the *session.UnreadableError of a session that cannot be read, whose outcome is Failed.
+	Err error `json:"-"`
+}
+
+// unreadable is the item of a session that cannot be read. It is looked at again in the next pass.
+func unreadable(err *session.UnreadableError) Item {
+	return Item{Session: err.Session, Decision: say(Failed, "%v", err), Err: err}
 }
 
 // Run makes a pass at once and then one every Rescan, until the context ends or the process drains: the service's Draining
@@ -187,8 +200,13 @@ func (r *Runner) Pass(ctx context.Context) ([]Item, error) {
 	}
 	r.pass.Lock()
 	defer r.pass.Unlock()
-	found, err := r.find(ctx)
+	found, lost, err := r.find(ctx)
 	var out []Item
+	for _, bad := range lost {
+		item := unreadable(bad)
+		r.tell(item, 0)
+		out = append(out, item)
+	}
 	for _, st := range found {
 		if ctx.Err() != nil {
 			break
@@ -201,15 +219,18 @@ func (r *Runner) Pass(ctx context.Context) ([]Item, error) {
 		}
 	}
 	if err == nil {
-		r.forget(found)
+		r.forget(found, lost)
 	}
 	return out, err
 }
 
 // DryRun says what a pass would do now, and does nothing. Resumed and Cleared mean that it would try.
 func (r *Runner) DryRun(ctx context.Context) ([]Item, error) {
-	found, err := r.find(ctx)
+	found, lost, err := r.find(ctx)
 	var out []Item
+	for _, bad := range lost {
+		out = append(out, unreadable(bad))
+	}
 	used := 0
 	for _, st := range found {
 		item, _ := r.judge(ctx, st, used, Decide)
@@ -221,26 +242,28 @@ func (r *Runner) DryRun(ctx context.Context) ([]Item, error) {
 	return out, err
 }
 
-// find are the sessions with an interruption, the oldest first.
-func (r *Runner) find(ctx context.Context) (out []session.Status, err error) {
-	for after := ""; ; {
-		page, err := r.list(ctx, after)
-		if err != nil || len(page) == 0 {
-			slices.SortStableFunc(out, func(a, b session.Status) int {
-				return cmp.Compare(a.Interruption.Since.Sub(b.Interruption.Since), 0)
-			})
-			return out, err
+// find are the sessions with an interruption, the oldest first, and those of which nobody can tell.
+func (r *Runner) find(ctx context.Context) (out []session.Status, lost []*session.UnreadableError, err error) {
+	for h, bad := range session.All(ctx, r.list) {
+		var unreadable *session.UnreadableError
+		switch {
+		case errors.As(bad, &unreadable):
+			lost = append(lost, unreadable)
+			continue
+		case bad != nil:
+			err = bad
+			continue // it is the last
+		case h.Turn == nil && h.Mark == nil && h.Interrupted == nil:
+			continue // most sessions, most of the time: nobody's life is of interest
 		}
-		for _, h := range page {
-			after = h.Session
-			if h.Turn == nil && h.Mark == nil && h.Interrupted == nil {
-				continue // most sessions, most of the time: nobody's life is of interest
-			}
-			if st := h.Status(r.live(ctx, h)); st.Interruption != nil {
-				out = append(out, st)
-			}
+		if st := h.Status(r.live(ctx, h)); st.Interruption != nil {
+			out = append(out, st)
 		}
 	}
+	slices.SortStableFunc(out, func(a, b session.Status) int {
+		return cmp.Compare(a.Interruption.Since.Sub(b.Interruption.Since), 0)
+	})
+	return out, lost, err
 }
 
 // live is what is known of a session's owner. One that cannot be asked about is not proven dead, and the others go on.
@@ -255,20 +278,24 @@ func (r *Runner) live(ctx context.Context, h session.Head) ledger.Liveness {
 	return live
 }
 
-func (r *Runner) list(ctx context.Context, after string) ([]session.Head, error) {
+func (r *Runner) list(ctx context.Context, after string, limit int) ([]session.Head, error) {
 	ctx, cancel := context.WithTimeout(ctx, look)
 	defer cancel()
-	page, err := r.c.Sessions.Store.List(ctx, after, 0)
+	page, err := r.c.Sessions.Store.List(ctx, after, limit)
 	if err != nil {
-		return nil, fmt.Errorf("look for interrupted sessions: %w", err)
+		err = fmt.Errorf("look for interrupted sessions: %w", err)
 	}
-	return page, nil
+	return page, err
 }
 
 // tell counts and logs what is new. What was done is always new; a skip is, when it is another one than last time.
 func (r *Runner) tell(i Item, seq uint64) {
 	if !i.Outcome.Counted() {
 		return
+	}
+	var bad *session.UnreadableError
+	if errors.As(i.Err, &bad) {
+		seq = 0 // nobody knows where its log ends
 	}
 	now := told{seq, i.Outcome}
 	r.mu.Lock()
@@ -281,16 +308,24 @@ func (r *Runner) tell(i Item, seq uint64) {
 	if r.c.Metrics != nil {
 		r.c.Metrics.AutoResume(i.Workload, i.Outcome)
 	}
-	r.c.Log.Info("auto-resume", "session", i.Session, "workload", i.Workload, "outcome", string(i.Outcome), "why", i.Text)
+	level := slog.LevelInfo
+	if bad != nil {
+		level = slog.LevelError // it needs somebody who mends it
+		defer r.c.Unreadable(bad)
+	}
+	r.c.Log.Log(context.Background(), level, "auto-resume", "session", i.Session, "workload", i.Workload, "outcome", string(i.Outcome), "why", i.Text)
 }
 
 // forget drops what is remembered of sessions that are interrupted no more.
-func (r *Runner) forget(found []session.Status) {
+func (r *Runner) forget(found []session.Status, lost []*session.UnreadableError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	still := map[string]bool{}
 	for _, st := range found {
 		still[st.Head.Session] = true
+	}
+	for _, bad := range lost {
+		still[bad.Session] = true
 	}
 	for name := range r.told {
 		if !still[name] {

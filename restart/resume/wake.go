@@ -14,7 +14,7 @@ func (r *Runner) Look(ctx context.Context, name string) (Item, session.Status) {
 	defer cancel()
 	st, err := r.c.Sessions.Status(looking, name)
 	if err != nil {
-		return Item{Session: name, Decision: say(Failed, "look at it: %v", err)}, st
+		return failed(name, err), st
 	}
 	r.mu.Lock()
 	used := r.used
