@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +14,10 @@ import (
 	"github.com/mulligan-dev/mulligan/notify"
 )
 
-var headlines = []session.Headline{session.Running, session.Paused, session.Interrupted, session.Idle, session.Aborted}
+// unreadable is the state that a session is shown in which cannot be read: nobody knows another.
+const unreadable session.Headline = "unreadable"
+
+var headlines = []session.Headline{session.Running, session.Paused, session.Interrupted, session.Idle, session.Aborted, unreadable}
 
 // sessionRow is one session in a list, as JSON.
 type sessionRow struct {
@@ -24,6 +28,8 @@ type sessionRow struct {
 	Needs []session.Need `json:"needs,omitempty"`
 	Last  uint64         `json:"last"`
 	At    stamp.Time     `json:"at"`
+	// Error says of a session that cannot be read where it lies and what to do.
+	Error string `json:"error,omitempty"`
 }
 
 func (g *sessionsCommand) newList() *cobra.Command {
@@ -33,8 +39,8 @@ func (g *sessionsCommand) newList() *cobra.Command {
 		Use:   "list [--state STATE] [-j]",
 		Short: "List sessions with their state and what they need from a person",
 		Long: "List all sessions by name: the state, when something last happened, and what waits for a person (answer: a\n" +
-			"question is open; resolve: nobody knows whether a call happened; release: auto-resume has given up). A running\n" +
-			"session is \"unproven\" when nothing proves its host alive or dead.",
+			"question is open; resolve: nobody knows whether a call happened; release: auto-resume has given up; repair: it\n" +
+			"cannot be read). A running session is \"unproven\" when nothing proves its host alive or dead.",
 		Args: g.args(noneOr("argument")),
 	}
 	c.RunE = g.run(func(c *cobra.Command, _ []string) error {
@@ -43,8 +49,11 @@ func (g *sessionsCommand) newList() *cobra.Command {
 		}
 		return g.use(c.Context(), reading, func(ctx context.Context, u *sessionsUse) error {
 			rows := []sessionRow{}
-			err := u.each(ctx, func(s session.Status) {
-				if state == "" || s.Headline == session.Headline(state) {
+			err := u.each(ctx, func(s session.Status, bad *session.UnreadableError) {
+				switch {
+				case bad != nil && (state == "" || unreadable == session.Headline(state)):
+					rows = append(rows, sessionRow{Session: bad.Session, State: unreadable, Needs: []session.Need{session.NeedRepair}, Error: bad.Error()})
+				case bad == nil && (state == "" || s.Headline == session.Headline(state)):
 					rows = append(rows, sessionRow{Session: s.Head.Session, State: s.Headline, Unproven: s.Unproven && s.Headline == session.Running,
 						Needs: s.Needs(), Last: s.Head.Last, At: s.Head.At})
 				}
@@ -79,21 +88,25 @@ func listText(rows []sessionRow) string {
 		}
 		cells = append(cells, []string{notify.Line(r.Session, 60), state, moment(r.At), needs})
 	}
-	return table(cells)
+	text := table(cells)
+	for _, r := range rows {
+		if r.Error != "" {
+			text += "\n" + notify.Line(r.Error, 1000) + "\n"
+		}
+	}
+	return text
 }
 
-// each yields every session, page by page.
-func (u *sessionsUse) each(ctx context.Context, f func(session.Status)) error {
-	for after := ""; ; {
-		page, err := u.List(ctx, after, 0)
-		if err != nil || len(page) == 0 {
+// each yields every session, and what is known of one that cannot be read.
+func (u *sessionsUse) each(ctx context.Context, f func(session.Status, *session.UnreadableError)) error {
+	for s, err := range session.All(ctx, u.List) {
+		var bad *session.UnreadableError
+		if err != nil && !errors.As(err, &bad) {
 			return err
 		}
-		for _, s := range page {
-			f(s)
-		}
-		after = page[len(page)-1].Head.Session
+		f(s, bad)
 	}
+	return nil
 }
 
 // statsView counts sessions, as JSON.
@@ -139,8 +152,14 @@ func (g *sessionsCommand) newStats() *cobra.Command {
 	return c
 }
 
-func (v *statsView) add(s session.Status) {
+func (v *statsView) add(s session.Status, bad *session.UnreadableError) {
 	v.Sessions++
+	if bad != nil {
+		v.States[unreadable]++
+		v.Needs[session.NeedRepair]++
+		v.Operator++
+		return
+	}
 	v.States[s.Headline]++
 	if s.Unproven && s.Headline == session.Running {
 		v.Unproven++

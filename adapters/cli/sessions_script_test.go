@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,7 +26,8 @@ import (
 
 // agent is a host whose clock and ids are the same each time: agent STORE SESSION DEED. The store is sqlite:PATH or
 // log:PATH. Deeds: done, park, crash (in the middle of a call, by kill -9), open (a turn that stays open until it
-// is aborted), try (an attempt of auto-resume that is killed), newer (an event of a kind that only a later version knows).
+// is aborted), try (an attempt of auto-resume that is killed), newer (an event of a kind that only a later version knows),
+// spoil (no deed of an agent: the session cannot be read any more, or again).
 func agent() {
 	if err := agentDeed(context.Background(), os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		fmt.Fprintln(os.Stderr, "agent:", err)
@@ -36,6 +38,9 @@ func agent() {
 func agentDeed(ctx context.Context, at, name, deed string) error {
 	// It stands still: how often it is asked is not the command line's affair.
 	now := func() stamp.Time { return stamp.Wall(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), 0) }
+	if deed == "spoil" {
+		return spoil(ctx, at, name)
+	}
 	home, err := files.Open(files.Config{})
 	if err != nil {
 		return err
@@ -121,6 +126,17 @@ func agentStore(ctx context.Context, at string) (session.Store, func() error, er
 		return nil, nil, err
 	}
 	return db.Sessions(), db.Close, nil
+}
+
+// spoil damages the head of a session in a database file, as a bad sector would; again mends it.
+func spoil(ctx context.Context, at, name string) error {
+	_, path, _ := strings.Cut(at, ":")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "UPDATE sessions SET head = CAST(CASE substr(head, 1, 1) WHEN x'7b' THEN x'7c' ELSE x'7b' END || substr(head, 2) AS BLOB) WHERE name = ?", name)
+	return errors.Join(err, db.Close())
 }
 
 type zeros struct{}

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"os/signal"
 
 	"github.com/spf13/cobra"
@@ -27,19 +29,23 @@ func (g *sessionsCommand) newTail() *cobra.Command {
 	}
 	c.RunE = g.run(func(c *cobra.Command, args []string) error {
 		return g.use(c.Context(), reading, func(ctx context.Context, u *sessionsUse) error {
+			show := func(e session.Event) error {
+				if json {
+					return printLine(g.env.Stdout, e)
+				}
+				return printText(g.env.Stdout, eventLine(e))
+			}
 			status, err := u.existing(ctx, args[0])
+			if bad := (*session.UnreadableError)(nil); errors.As(err, &bad) {
+				// Its events may be whole all the same. Nobody knows where they end.
+				return errors.Join(u.read(ctx, args[0], after, math.MaxUint64, show), err)
+			}
 			if err != nil {
 				return err
 			}
 			last := status.Head.Last
 			if !c.Flags().Changed("after") {
 				after = last - min(last, tailCount)
-			}
-			show := func(e session.Event) error {
-				if json {
-					return printLine(g.env.Stdout, e)
-				}
-				return printText(g.env.Stdout, eventLine(e))
 			}
 			if !follow {
 				return u.read(ctx, args[0], after, last, show)

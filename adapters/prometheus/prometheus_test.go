@@ -389,6 +389,23 @@ func TestSurvey(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.want(`mulligan_sessions_needing_operator{need="answer",workload="chat"}`, "0")
+	w.want(`mulligan_sessions_needing_operator{need="repair",workload="chat"}`, "0")
+	if err := w.m.Survey(ctx, holey{other}); err != nil {
+		t.Errorf("a survey with one session that cannot be read: %v", err)
+	}
+	w.want(`mulligan_sessions_needing_operator{need="repair",workload="chat"}`, "1")
+	w.want(`mulligan_sessions_needing_operator{need="resolve",workload="oncall"}`, "1")
+}
+
+// holey is a list in which one session cannot be read.
+type holey struct{ prometheus.Lister }
+
+func (h holey) List(ctx context.Context, after string, limit int) ([]session.Status, error) {
+	page, err := h.Lister.List(ctx, after, limit)
+	if err == nil && after < "chat-0" {
+		err = &session.PageError{Sessions: []*session.UnreadableError{{Session: "chat-0", Err: errors.New("damaged")}}}
+	}
+	return page, err
 }
 
 // turning is a store whose one session is another at each survey.

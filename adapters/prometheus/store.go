@@ -85,25 +85,24 @@ type Lister interface {
 
 // Survey counts all sessions of a store by state and by what they need from a person. It reads every head: call it every
 // half a minute or so, from one process. The gauges change all together when it has seen everything; after an error they
-// stay as they were, and so does the time of the last survey.
+// stay as they were, and so does the time of the last survey. A session that cannot be read is one that needs a person
+// ("repair"), and no error.
 func (m *Metrics) Survey(ctx context.Context, l Lister) error {
 	state, need := map[label]float64{}, map[label]float64{}
-	for after := ""; ; {
-		page, err := l.List(ctx, after, 0)
-		if err != nil {
+	for s, err := range session.All(ctx, l.List) {
+		var bad *session.UnreadableError
+		switch {
+		case errors.As(err, &bad):
+			need[label{m.workload(m.c.Workload(bad.Session)), string(session.NeedRepair)}]++
+			continue
+		case err != nil:
 			return err
 		}
-		if len(page) == 0 {
-			break
+		w := m.workload(m.c.Workload(s.Head.Session))
+		state[label{w, string(s.Headline)}]++
+		for _, n := range s.Needs() {
+			need[label{w, string(n)}]++
 		}
-		for _, s := range page {
-			w := m.workload(m.c.Workload(s.Head.Session))
-			state[label{w, string(s.Headline)}]++
-			for _, n := range s.Needs() {
-				need[label{w, string(n)}]++
-			}
-		}
-		after = page[len(page)-1].Head.Session
 	}
 	m.survey.show(m.c.Workloads, state, need, float64(time.Now().UnixNano())/1e9)
 	return nil

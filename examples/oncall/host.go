@@ -48,27 +48,27 @@ func host(ctx context.Context, s *sessions.Service, a agent) error {
 
 // work runs one turn of each session that has something new.
 func work(ctx context.Context, s *sessions.Service, a agent) error {
-	for after := ""; ; {
-		page, err := s.List(ctx, after, 0)
-		if err != nil || len(page) == 0 {
+	for st, err := range session.All(ctx, s.List) {
+		if bad := (*session.UnreadableError)(nil); errors.As(err, &bad) {
+			continue // auto-resume has said so, and the others go on
+		}
+		if err != nil {
 			return err
 		}
-		for _, st := range page {
-			after = st.Head.Session
-			if st.Headline != session.Idle {
-				continue // it waits for an answer, runs, or is auto-resume's affair
-			}
-			start, ok, err := next(ctx, s, st.Head)
-			if err != nil {
+		if st.Headline != session.Idle {
+			continue // it waits for an answer, runs, or is auto-resume's affair
+		}
+		start, ok, err := next(ctx, s, st.Head)
+		if err != nil {
+			return err
+		}
+		if ok {
+			if err := run(ctx, s, a, st.Head.Session, start); err != nil {
 				return err
-			}
-			if ok {
-				if err := run(ctx, s, a, after, start); err != nil {
-					return err
-				}
 			}
 		}
 	}
+	return nil
 }
 
 // next is the turn that a session needs: one for a message that no turn has seen, or one that goes on where a question was

@@ -146,19 +146,22 @@ func TestMidTurn(t *testing.T) {
 		_, _, err := w.s.Pause(ctx, "gated", "g1", json.RawMessage(`"go on?"`))
 		w.must(err)
 		w.begin("dead")
-		lister := pages{w.s, func(st session.Status) session.Status {
+		lister := pages{s: w.s, change: func(st session.Status) session.Status {
 			if st.Head.Session == "dead" {
 				return st.Head.Status(ledger.Dead)
 			}
 			return st
 		}}
+		w.begin("lost") // and cannot be read
+		w.begin("z")
+		lister.unreadable = "lost"
 		got, err := handoff.MidTurn(ctx, lister, nil)
-		if want := []string{"gated", "running"}; err != nil || !slices.Equal(got, want) {
+		if want := []string{"gated", "lost", "running", "z"}; err != nil || !slices.Equal(got, want) {
 			t.Errorf("%v, want %v: %v", got, want, err)
 		}
 		got, err = handoff.MidTurn(ctx, lister, func(owner ledger.Instance) bool { return owner.Same(w.home.Instances().Self()) })
-		if err != nil || len(got) != 0 {
-			t.Errorf("%v although its owner is spared, %v", got, err)
+		if err != nil || !slices.Equal(got, []string{"lost"}) {
+			t.Errorf("%v although their owner is spared, %v", got, err)
 		}
 	})
 }
@@ -167,12 +170,22 @@ func TestMidTurn(t *testing.T) {
 type pages struct {
 	s      *sessions.Service
 	change func(session.Status) session.Status
+	// unreadable is a session that cannot be read.
+	unreadable string
 }
 
 func (p pages) List(ctx context.Context, after string, _ int) ([]session.Status, error) {
 	page, err := p.s.List(ctx, after, 2)
+	var lost []*session.UnreadableError
 	for i := range page {
 		page[i] = p.change(page[i])
+		if page[i].Head.Session == p.unreadable {
+			lost = append(lost, &session.UnreadableError{Session: p.unreadable, Err: err})
+		}
+	}
+	if err == nil && lost != nil {
+		page = slices.DeleteFunc(page, func(st session.Status) bool { return st.Head.Session == p.unreadable })
+		err = &session.PageError{Sessions: lost}
 	}
 	return page, err
 }
