@@ -191,8 +191,8 @@ func TestQuotaHold(t *testing.T) {
 		time.Sleep(61 * time.Second)
 		synctest.Wait()
 		rec, err = s.stores.Ledger.Get(ctx, r.Registered().Key())
-		if err != nil || rec.State != ledger.Launched {
-			t.Errorf("after the hold: %s %s (%v), want that it was put back", rec.State, rec.Reason, err)
+		if err != nil || rec.State != ledger.SettledOK {
+			t.Errorf("after the hold: %s %s (%v), want that it was put back, and its end seen", rec.State, rec.Reason, err)
 		}
 		stop()
 		if err := <-ended; err != nil {

@@ -29,7 +29,7 @@ func (h *Healer) DryRun() *Healer {
 	cfg.Stores.Journal = dryJournal{s.Journal}
 	cfg.Stores.Evidence, cfg.Stores.Reports, cfg.Stores.Runs = dryEvidence{}, dryReports{}, dryRuns{s.Runs}
 	return &Healer{cfg: cfg, set: h.set, log: h.log, self: h.self, dry: true, seen: map[ledger.Key]ledger.Record{},
-		shown: map[string]bool{}, changes: map[string]change{}}
+		shown: map[string]bool{}, changes: map[string]change{}, lingering: map[string]stamp.Time{}}
 }
 
 // errDry is what a write gets that a dry run has no place for. It never reaches a caller: the path ends before.

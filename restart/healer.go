@@ -84,6 +84,8 @@ type Healer struct {
 	over     map[string]bool
 	// strange are launches that something keeps the end of and that are not in this ledger.
 	strange map[string]bool
+	// lingering are runs whose runner is gone and whose program lives, with when that was seen first.
+	lingering map[string]stamp.Time
 	// watching has the run ids of those whose end is not on record yet.
 	watching sync.Map
 }
@@ -117,7 +119,8 @@ func New(cfg Config) (*Healer, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Healer{cfg: cfg, set: cfg.Settings.withDefaults(), log: log, self: cfg.Stores.Instances.Self(),
-		seen: map[ledger.Key]ledger.Record{}, shown: map[string]bool{}, changes: map[string]change{}, strange: map[string]bool{}}, nil
+		seen: map[ledger.Key]ledger.Record{}, shown: map[string]bool{}, changes: map[string]change{}, strange: map[string]bool{},
+		lingering: map[string]stamp.Time{}}, nil
 }
 
 // Wait returns when every program that this healer started held has ended. Only a host whose launcher is of that mode

@@ -100,6 +100,9 @@ func (p *pass) launchOne(ctx context.Context, d *death, begun chan struct{}) {
 	close(begun)
 	if ok {
 		d.err = p.handshake(ctx, d, started)
+		if p.follow != nil && started.Exited != nil && d.rec.State == ledger.Launched {
+			p.follow(started.Exited)
+		}
 	}
 	if d.launch == "" || d.rec == nil {
 		return

@@ -42,7 +42,8 @@ type Launcher interface {
 
 // Started is a launch under way.
 type Started struct {
-	// Exited is closed when what was started is gone, so that an abort need not wait out the lease; nil when unknown.
+	// Exited is closed when what was started is gone, so that an abort need not wait out the lease, and the loop sees at
+	// once how it ended; nil when unknown. It stays open for as long as a replacement runs.
 	Exited <-chan struct{}
 	// Held is set by a launcher of that mode, and Log is where the program's output goes.
 	Held HeldProcess

@@ -11,9 +11,10 @@ import (
 	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 )
 
-// Run is the healer's loop: a full pass at the start and on every tick, and a pass at once when a doorbell rings or a
-// deferred death is due. Between them it sleeps; a healer for whom nothing happens costs its tick and nothing else. A
-// pass that fails is logged and tried again at the next. Run returns nil when ctx ends.
+// Run is the healer's loop: a full pass at the start and on every tick, and a pass at once when a doorbell rings, a
+// deferred death is due, or a launch of its own has ended: one that was killed rings no doorbell. The ends of what others
+// launched are seen at the tick. Between them it sleeps; a healer for whom nothing happens costs its tick and nothing
+// else. A pass that fails is logged and tried again at the next. Run returns nil when ctx ends.
 // In a canary it does nothing else.
 func (h *Healer) Run(ctx context.Context) error {
 	if inside.Inert() {
@@ -23,11 +24,25 @@ func (h *Healer) Run(ctx context.Context) error {
 	wake := make(chan struct{}, 1)
 	watching := make(chan error, 1)
 	watch, stop := context.WithCancel(ctx)
-	var watcher sync.WaitGroup
-	watcher.Go(func() { watching <- h.cfg.Stores.Doorbells.Watch(watch, wake) })
+	var watchers sync.WaitGroup
+	watchers.Go(func() { watching <- h.cfg.Stores.Doorbells.Watch(watch, wake) })
 	// Nothing of the loop is left when Run returns, so that a host may close its stores then.
-	defer watcher.Wait()
+	defer watchers.Wait()
 	defer stop()
+	ended := make(chan struct{}, 1)
+	follow := func(exited <-chan struct{}) {
+		watchers.Go(func() {
+			select {
+			case <-exited:
+			case <-watch.Done():
+				return
+			}
+			select {
+			case ended <- struct{}{}:
+			default: // a pass is on its way, and sees this end too
+			}
+		})
+	}
 
 	tick := time.NewTicker(h.set.Tick)
 	defer tick.Stop()
@@ -46,12 +61,13 @@ func (h *Healer) Run(ctx context.Context) error {
 			}
 			return fmt.Errorf("watch for doorbells: %w", err)
 		case <-wake:
+		case <-ended:
 		case <-due.C:
 		case <-tick.C:
 			full = true
 			prune.maybe(ctx)
 		}
-		res, err := h.passOver(ctx, Scope{}, full)
+		res, err := h.passOver(ctx, Scope{}, full, follow)
 		switch {
 		case err == nil:
 			full = false

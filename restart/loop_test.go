@@ -83,8 +83,8 @@ func TestLoopWakes(t *testing.T) {
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
 		rec, err = s.stores.Ledger.Get(ctx, r.Registered().Key())
-		if err != nil || rec.State != ledger.Launched || s.programs.started.Load() != 1 {
-			t.Errorf("%s after the death: %s (%v), %d starts, want that it is put back", time.Since(began), rec.State, err, s.programs.started.Load())
+		if err != nil || rec.State != ledger.SettledOK || s.programs.started.Load() != 1 {
+			t.Errorf("%s after the death: %s (%v), %d starts, want that it is put back, and its end seen long before the tick", time.Since(began), rec.State, err, s.programs.started.Load())
 		}
 		stop()
 		if err := <-ended; err != nil {

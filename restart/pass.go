@@ -55,16 +55,19 @@ func (r Result) Failed() bool {
 
 // Pass decides, once, everything that is pending within the scope. Every decision is durable when it returns, and the
 // programs that it relaunched have passed the gate.
-func (h *Healer) Pass(ctx context.Context, s Scope) (Result, error) { return h.passOver(ctx, s, true) }
+func (h *Healer) Pass(ctx context.Context, s Scope) (Result, error) {
+	return h.passOver(ctx, s, true, nil)
+}
 
 // passOver is Pass; full reads every record anew, otherwise only what rang and what is known to be open is looked at.
-func (h *Healer) passOver(ctx context.Context, s Scope, full bool) (Result, error) {
+// follow, where it is not nil, is given the end of each launch that passed the gate.
+func (h *Healer) passOver(ctx context.Context, s Scope, full bool, follow func(exited <-chan struct{})) (Result, error) {
 	if inside.Inert() {
 		return Result{Held: "canary"}, nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p := &pass{h: h, scope: s, now: h.cfg.Now(), seenRoots: map[string]witness.Observation{}, touched: map[ledger.Key]bool{},
+	p := &pass{h: h, scope: s, follow: follow, now: h.cfg.Now(), seenRoots: map[string]witness.Observation{}, touched: map[ledger.Key]bool{},
 		heard: map[string]bool{}, rang: map[string]bool{}}
 	defer p.unlock()
 	if err := p.run(ctx, full); err != nil {
@@ -79,6 +82,8 @@ type pass struct {
 	scope Scope
 	now   stamp.Time
 	state storm.State
+	// follow is nil where nobody waits for the ends of launches.
+	follow func(exited <-chan struct{})
 
 	bells     []*ring         // what had rung when the pass began to decide
 	heard     map[string]bool // doorbells that were read

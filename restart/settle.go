@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/run"
@@ -85,8 +86,10 @@ func (p *pass) settleLost(ctx context.Context, rec ledger.Record) error {
 		return p.settleLaunched(ctx, rec)
 	}
 	if err == nil && ProgramLives(p.h.cfg.Stores.Instances, r) {
-		return nil // only its runner was killed
+		p.lingers(r.ID)
+		return nil // only its runner was killed, so far
 	}
+	delete(p.h.lingering, rec.Launch.Run)
 	note, end := "The replacement is gone and left no word of its end. It is reported and not started again.", End{}
 	if err == nil {
 		end = p.ended(ctx, r)
@@ -97,6 +100,22 @@ func (p *pass) settleLost(ctx context.Context, rec ledger.Record) error {
 	return p.settleAs(ctx, rec.Key, ledger.Change{Event: ledger.SettleBad, Reason: policy.ReplacementLost, Note: note,
 		Cause: string(end.Cause)})
 }
+
+// lingers has a program looked at again whose runner is gone. Whoever kills both at once, as a service manager does, kills
+// one a moment before the other. The looks are as far apart as the runner's end is ago, and end where the tick is nearer.
+func (p *pass) lingers(id string) {
+	since, ok := p.h.lingering[id]
+	if !ok {
+		since = p.now
+		p.h.lingering[id] = since
+	}
+	if rest := max(lingerFirst, p.now.Sub(since)); rest < p.h.set.Tick {
+		p.due(p.now.Add(rest))
+	}
+}
+
+// lingerFirst is how long after its runner's end a program is looked at for the second time.
+const lingerFirst = 20 * time.Millisecond
 
 // settleLaunching takes a begun launch over from an owner that is gone, gives the replacement one lease to bind, and gives
 // the launch up when that is over.

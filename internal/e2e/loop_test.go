@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -61,4 +62,33 @@ func TestLoopWakesAtOnce(t *testing.T) {
 	if n := count.reads.Load(); n > 40 {
 		t.Errorf("the loop read the state %d times for two deaths", n)
 	}
+}
+
+// TestLoopSeesTheEndOfItsLaunch: a replacement is killed together with its runner, so that nobody rings. The loop that
+// launched it settles its record then, although its tick is an hour away.
+func TestLoopSeesTheEndOfItsLaunch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{settings: restart.Settings{Quiescence: rest, Tick: time.Hour},
+		launcher: func(p *parts) restart.Launcher { return runnerLauncher(p.home.Dir(), 0) }})
+	ctx, stop := context.WithCancel(w.ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- w.healer.Run(ctx) }()
+
+	scout := w.after("scout", "mark:preparing", "wait:update", "encode", "wait:end")
+	w.until("the replacement to run", func() bool { return w.has("scout-waits-for-end") && w.stands(scout) == "launched relaunch" })
+	runner := w.record(scout).Launch.Bound.PID
+	w.until("its process to be known", func() bool { return scout.replacement().PID != 0 })
+	if err := syscall.Kill(runner, syscall.SIGSTOP); err != nil { // it is not to see what becomes of its program
+		t.Fatal(err)
+	}
+	terminate(t, scout.replacement().PID)
+	terminate(t, runner)
+	w.until("its record to be settled", func() bool { return w.record(scout).State.Final() })
+	w.wantStands(scout, "settled_failed replacement_lost")
+
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("the loop ended with %v", err)
+	}
+	w.wantLoud("replacement_lost")
 }
