@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/mulligan-dev/mulligan/adapters/memory"
 	"github.com/mulligan-dev/mulligan/classify"
@@ -86,6 +87,45 @@ func ExampleHost_Successor() {
 	// somebody to follow: false <nil>
 	// dismiss: <nil>
 	// somebody to follow: true true <nil>
+}
+
+// Whoever follows a run waits until somebody has taken its place, here a person who starts it again.
+func ExampleHost_WaitSuccessor() {
+	dir, err := os.MkdirTemp("", "managed-example-")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	home := memory.New(memory.Config{})
+	stores := restart.Stores{Ledger: home.Ledger(), Instances: home.Instances(), Doorbells: home.Doorbell(), Runs: home.Runs()}
+	h, err := managed.New(managed.Config{Stores: stores, Dir: dir})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	first, err := h.Start(ctx, managed.Spec{Project: "acme", Name: "scout"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	again := make(chan *managed.Run, 1)
+	go func() {
+		err := first.Fail(ctx, managed.Failure{Exit: classify.Exit{Code: 1}})
+		if err == nil {
+			err = h.Dismiss(ctx, first.ID(), managed.Person{By: "ana"})
+		}
+		second, err2 := h.Start(ctx, managed.Spec{Project: "acme", Name: "scout"})
+		if err != nil || err2 != nil {
+			cancel()
+		}
+		again <- second
+	}()
+	last, followed, err := h.WaitSuccessor(ctx, first.ID())
+	fmt.Println("somebody to follow:", followed, last.ID == (<-again).ID(), err)
+	// Output: somebody to follow: true true <nil>
 }
 
 // What a runner is told about itself does not reach the program that it runs.

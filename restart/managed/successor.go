@@ -13,6 +13,7 @@ import (
 // started again under its name, and so on to the last one. ok is false while nobody took its place, and then the run
 // itself is returned. A replacement counts from the moment it passed the gate. What Successor says is durable, and a
 // successor is never taken back; the last one may get one of its own, so look at its end and ask again.
+// [Host.WaitSuccessor] waits for one.
 //
 // A new start of a name whose run ended well is no successor: who waited has what they waited for. A run that is not
 // registered is run.ErrNotFound.
