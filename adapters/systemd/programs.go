@@ -29,6 +29,7 @@ const programWithin = 15 * time.Second
 type Programs struct {
 	manager        Manager
 	systemctl, run string
+	version        int // the manager's, 0 when it could not be read
 }
 
 // Programs looks whether systemctl and systemd-run, as found in PATH, reach the manager that Connect did not. The error
@@ -39,7 +40,9 @@ func (e *BusError) Programs(ctx context.Context) (*Programs, error) {
 	p.systemctl, err1 = exec.LookPath("systemctl")
 	p.run, err2 = exec.LookPath("systemd-run")
 	if err1 == nil && err2 == nil {
-		_, err3 = p.show(ctx, "", "Version")
+		var v map[string]string
+		v, err3 = p.show(ctx, "", "Version")
+		p.version = version(v["Version"])
 	}
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, fmt.Errorf("%w; nor through its programs: %w", e, err)
@@ -47,18 +50,36 @@ func (e *BusError) Programs(ctx context.Context) (*Programs, error) {
 	return p, nil
 }
 
+// version is the number before the details of a build: "252.39-1" is 252.
+func version(text string) int {
+	number := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	if number < 0 {
+		number = len(text)
+	}
+	v, err := strconv.Atoi(text[:number])
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
 // Manager is the manager at the other end.
 func (p *Programs) Manager() Manager { return p.manager }
 
 // exec runs one of the programs and returns what it printed.
 func (p *Programs) exec(ctx context.Context, program string, args ...string) (string, error) {
+	return p.execWith(ctx, nil, program, args...)
+}
+
+// execWith is exec with more in the program's environment.
+func (p *Programs) execWith(ctx context.Context, env []string, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, programWithin)
 	defer cancel()
 	if p.manager == User {
 		args = append([]string{"--user"}, args...)
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(os.Environ(), "SYSTEMD_COLORS=0", "SYSTEMD_PAGER=", "LC_ALL=C.UTF-8")
+	cmd.Env = append(append(os.Environ(), env...), "SYSTEMD_COLORS=0", "SYSTEMD_PAGER=", "LC_ALL=C.UTF-8")
 	var out, text bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &text
 	err := cmd.Run()
@@ -185,7 +206,10 @@ type ProgramLauncher struct {
 var _ restart.Launcher = (*ProgramLauncher)(nil)
 
 // NewLauncher checks the config, which has neither Conn nor Scope.
-// While systemd-run starts a unit, its command line with the environment can be read by other users of the machine.
+//
+// The values of Env reach the unit through systemd-run's own environment, which other users of the machine cannot read.
+// Two kinds stand on its command line, where they can for as long as systemd-run takes: all of them where systemd is older
+// than 249, and those that systemd-run itself would heed, such as PATH, LD_LIBRARY_PATH or XDG_RUNTIME_DIR.
 func (p *Programs) NewLauncher(c LauncherConfig) (*ProgramLauncher, error) {
 	if c.Conn != nil || c.Scope {
 		return nil, errors.New("systemd launcher through its programs: Conn and Scope need a connection to the bus")
@@ -230,14 +254,12 @@ func (l *ProgramLauncher) Launch(ctx context.Context, o restart.Order) (restart.
 	if c.Slice != "" {
 		args = append(args, "--slice", c.Slice)
 	}
-	for _, kv := range c.Env {
-		args = append(args, "--setenv="+kv)
-	}
-	args = append(args, "--")
+	set, passed := setenv(l.p.version, c.Env)
+	args = append(append(args, set...), "--")
 	for _, word := range command {
 		args = append(args, strings.ReplaceAll(word, "$", "$$")) // the manager expands variables, and halves what is doubled
 	}
-	if _, err := l.p.exec(ctx, l.p.run, args...); err != nil {
+	if _, err := l.p.execWith(ctx, passed, l.p.run, args...); err != nil {
 		return restart.Started{}, fmt.Errorf("start %s: %w", unit, err)
 	}
 	v, err := l.p.show(ctx, unit, "MainPID")
@@ -247,4 +269,31 @@ func (l *ProgramLauncher) Launch(ctx context.Context, o restart.Order) (restart.
 		return restart.Started{}, nil //nolint:nilerr // the launch itself went well
 	}
 	return restart.Started{Exited: exited(pid)}, nil
+}
+
+// namesAlone is the first systemd whose systemd-run takes a variable's value from its own environment.
+const namesAlone = 249
+
+// setenv are the options by which a unit gets an environment, and what systemd-run needs in its own for them.
+func setenv(version int, env []string) (options, passed []string) {
+	for _, kv := range env {
+		name, _, _ := strings.Cut(kv, "=")
+		if version < namesAlone || heeded(name) {
+			options = append(options, "--setenv="+kv)
+			continue
+		}
+		options, passed = append(options, "--setenv="+name), append(passed, kv)
+	}
+	return options, passed
+}
+
+// heeded reports that systemd-run, its loader or its libraries act on a variable: the value is meant for the unit alone.
+func heeded(name string) bool {
+	for _, prefix := range []string{"SYSTEMD_", "DBUS_", "LD_", "LC_", "GLIBC_", "MALLOC_", "OPENSSL_"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return slices.Contains([]string{"PATH", "HOME", "LANG", "LANGUAGE", "XDG_RUNTIME_DIR", "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID",
+		"INVOCATION_ID", "TERM", "PAGER", "TMPDIR", "TZ", "GCONV_PATH", "LOCPATH", "NLSPATH", "HOSTALIASES", "RES_OPTIONS"}, name)
 }

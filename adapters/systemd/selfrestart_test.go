@@ -229,7 +229,7 @@ func programsReachIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := "#!/bin/sh\nexec nsenter --mount=/proc/1/ns/mnt -- " + path + " \"$@\"\n"
+		text := "#!/bin/sh\nprintf '%s\\n' \"$@\" >>" + dir + "/" + name + ".said\nexec nsenter --mount=/proc/1/ns/mnt -- " + path + " \"$@\"\n"
 		require.Executable(t, filepath.Join(dir, name), text)
 	}
 	hidden := "InaccessiblePaths=/run/dbus/system_bus_socket /run/systemd/private\n"
@@ -259,6 +259,15 @@ func programsReachIt(t *testing.T) {
 		t.Errorf("its unit has Restart=%s", got)
 	}
 	_ = syscall.Kill(p.PID, syscall.SIGTERM)
+	said, err := os.ReadFile(filepath.Join(dir, "systemd-run.said"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := strings.Contains(string(said), "a $X ${X} b")
+	known := version(systemctl(t, "show", "-p", "Version", "--value")) >= namesAlone
+	if shown == known || known && !strings.Contains(string(said), "\n--setenv=X\n") {
+		t.Errorf("names alone known: %v; the command line is\n%s", known, said)
+	}
 }
 
 // programLauncher is a service that launches through the programs, and checks what they cannot do.
