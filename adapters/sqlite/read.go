@@ -106,7 +106,7 @@ func (s *Sessions) List(ctx context.Context, after string, limit int) (out []ses
 	if err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
-	defer rows.Close() //nolint:errcheck // what it could say, rows.Err has said
+	defer rows.Close()
 	for rows.Next() {
 		var name string
 		var raw sql.RawBytes
