@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -43,6 +44,30 @@ func start(path string, argv []string, dir string, env []string, files []*os.Fil
 		}
 	}
 	return c, nil
+}
+
+// startTied starts a child in a session of its own that gets none of the host's descriptors but files, and that is killed when
+// the host ends in whatever way: a probe that hangs would otherwise be there for ever. exited is closed when the child has
+// ended, before it is reaped.
+func startTied(path string, argv []string, dir string, env []string, files []*os.File) (c *child, exited chan struct{}, err error) {
+	begun := make(chan error, 1)
+	exited = make(chan struct{})
+	go func() {
+		// The kernel ties the child to the thread that forked, so that one is kept until the child is over.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		var err error
+		c, err = sealed(func() (*child, error) {
+			return start(path, argv, dir, env, files, &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL})
+		})
+		begun <- err
+		if err == nil {
+			c.await()
+			close(exited)
+		}
+	}()
+	err = <-begun
+	return c, exited, err
 }
 
 // await returns when the process has ended. It does not reap it.

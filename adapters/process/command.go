@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/mulligan-dev/mulligan/classify"
@@ -132,18 +131,12 @@ func (p *Command) start(plan probe.Plan, module, work string) (*trial, error) {
 	}
 	defer w.Close()
 	argv := slices.Concat([]string{plan.Interpreter}, plan.Args, []string{module})
-	c, err := sealed(func() (*child, error) {
-		return start(plan.Interpreter, argv, work, env, []*os.File{null, w, w}, &syscall.SysProcAttr{Setsid: true})
-	})
+	c, exited, err := startTied(plan.Interpreter, argv, work, env, []*os.File{null, w, w})
 	if err != nil {
 		r.Close()
 		return nil, err
 	}
-	t := &trial{child: c, exited: make(chan struct{}), output: r, said: newTail(p.loader.limit)}
-	go func() {
-		c.await()
-		close(t.exited)
-	}()
+	t := &trial{child: c, exited: exited, output: r, said: newTail(p.loader.limit)}
 	t.read.Go(func() { t.said.copyFrom(r) })
 	return t, nil
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/mulligan-dev/mulligan/probe"
@@ -153,21 +152,14 @@ func (p *loader) start(plan probe.Plan, at site) (*session, error) {
 		return nil, err
 	}
 	defer null.Close()
-	c, err := sealed(func() (*child, error) {
-		files := []*os.File{null, w, w, asks, tells}
-		return start(plan.Interpreter, argv, at.work, env, files, &syscall.SysProcAttr{Setsid: true})
-	})
+	c, exited, err := startTied(plan.Interpreter, argv, at.work, env, []*os.File{null, w, w, asks, tells})
 	if err != nil {
 		return nil, fmt.Errorf("start the interpreter: %w: check that the run's interpreter is still installed", err)
 	}
 	open = nil
 	s := &session{
-		child: c, exited: make(chan struct{}), request: request, report: report, output: r, said: newTail(p.limit), nonce: newNonce(),
+		child: c, exited: exited, request: request, report: report, output: r, said: newTail(p.limit), nonce: newNonce(),
 	}
-	go func() {
-		c.await()
-		close(s.exited)
-	}()
 	s.read.Add(1)
 	go func() {
 		defer s.read.Done()

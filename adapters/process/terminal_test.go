@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asUpdater) != "" {
 		os.Exit(runAsUpdater())
 	}
+	if tree := os.Getenv(asProber); tree != "" {
+		os.Exit(runAsProber(tree))
+	}
 	os.Exit(m.Run())
 }
 
