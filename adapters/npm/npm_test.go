@@ -213,14 +213,21 @@ func TestHalfDone(t *testing.T) {
 	} {
 		a := newApp(t)
 		tt.spoil(a)
-		for what, c := range map[string]struct {
-			root witness.Root
-			want string
-		}{"package": {a.wire(), tt.wire}, "project": {a.project(), tt.project}} {
-			id := identify(t, c.root)
-			if c.want == "" && !id.Known() || c.want != "" && (id.Known() || !strings.Contains(id.Unknown, c.want)) {
-				t.Errorf("%s: the %s is %+v, want unknown with %q", name, what, id, c.want)
-			}
+		a.says(name, tt.wire, tt.project)
+	}
+}
+
+// says wants the identities of the package and of the project to be unknown for a reason that holds a text, known where
+// that is empty.
+func (a *app) says(name, wire, project string) {
+	a.t.Helper()
+	for what, c := range map[string]struct {
+		root witness.Root
+		want string
+	}{"package": {a.wire(), wire}, "project": {a.project(), project}} {
+		id := identify(a.t, c.root)
+		if c.want == "" && !id.Known() || c.want != "" && (id.Known() || !strings.Contains(id.Unknown, c.want)) {
+			a.t.Errorf("%s: the %s is %+v, want unknown with %q", name, what, id, c.want)
 		}
 	}
 }

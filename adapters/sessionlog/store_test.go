@@ -297,18 +297,22 @@ func (c *endsWhenAwaited) Err() error {
 	return nil
 }
 
-// Who appended is gone before the event is durable. Those who watch hear of it all the same.
-func TestHintOfAnAppendThatWasGivenUp(t *testing.T) {
-	t.Parallel()
-	hold, held := make(chan struct{}), make(chan struct{}, 1)
-	var armed atomic.Bool
-	s := mustOpen(t, onDisk(faultfs.Tap(&faultfs.Disk{}, func(op faultfs.Op) error {
+// holdable is a store whose next flush, once it is armed, says so on held and waits for the end of hold.
+func holdable(t *testing.T) (s *Store, armed *atomic.Bool, held, hold chan struct{}) {
+	hold, held, armed = make(chan struct{}), make(chan struct{}, 1), &atomic.Bool{}
+	return mustOpen(t, onDisk(faultfs.Tap(&faultfs.Disk{}, func(op faultfs.Op) error {
 		if op.Kind == faultfs.SyncFile && armed.CompareAndSwap(true, false) {
 			held <- struct{}{}
 			<-hold
 		}
 		return nil
-	})))
+	}))), armed, held, hold
+}
+
+// Who appended is gone before the event is durable. Those who watch hear of it all the same.
+func TestHintOfAnAppendThatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	s, armed, held, hold := holdable(t)
 	hints, err := s.Watch(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
@@ -337,15 +341,7 @@ func TestHintOfAnAppendThatWasGivenUp(t *testing.T) {
 // An event that is on its way already is not said to be there before it is durable.
 func TestRepeatedEventWaitsForTheFirst(t *testing.T) {
 	t.Parallel()
-	hold, held := make(chan struct{}), make(chan struct{}, 1)
-	var armed atomic.Bool
-	s := mustOpen(t, onDisk(faultfs.Tap(&faultfs.Disk{}, func(op faultfs.Op) error {
-		if op.Kind == faultfs.SyncFile && armed.CompareAndSwap(true, false) {
-			held <- struct{}{}
-			<-hold
-		}
-		return nil
-	})))
+	s, armed, held, hold := holdable(t)
 	if _, err := s.Append(t.Context(), "s", []session.Draft{say("zero")}); err != nil {
 		t.Fatal(err)
 	}
