@@ -79,7 +79,11 @@ func (s Sealed) decode(b []byte, v any) (wrong string) {
 		Sum    string `json:"sum"`
 	}
 	var parts map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal(b, &e), json.Unmarshal(b, &parts)); err != nil {
+	err := json.Unmarshal(b, &e)
+	if err == nil {
+		err = json.Unmarshal(b, &parts)
+	}
+	if err != nil {
 		return "it is no JSON: " + err.Error()
 	}
 	body := parts[s.body()]

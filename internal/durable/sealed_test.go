@@ -47,8 +47,8 @@ func TestSealedKeepsItsForm(t *testing.T) {
 				t.Fatal(err)
 			}
 			var bad *durable.DamageError
-			if err := s.Load(d, &v); !errors.As(err, &bad) || bad.Path != filepath.Join(d.Path(), "f") || !strings.Contains(bad.Text, want) {
-				t.Errorf("%q: %v, want one that says %q", damage, err, want)
+			if err := s.Load(d, &v); !errors.As(err, &bad) || bad.Path != filepath.Join(d.Path(), "f") || !strings.Contains(bad.Text, want) || strings.Contains(bad.Text, "\n") {
+				t.Errorf("%q: %v, want one line that says %q", damage, err, want)
 			}
 		}
 	}
