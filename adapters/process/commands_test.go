@@ -53,21 +53,28 @@ func TestUpdateIsToldToEndAtOnce(t *testing.T) {
 	}
 }
 
-// A command that was killed while it was held is no child that is left over.
+// A command that was killed while it was held is no child that is left over. A process that another test is just starting may
+// hold our pipe open for a moment; then the command counts as released, and Wait collects it.
 func TestHeldCommandThatIsGone(t *testing.T) {
 	t.Parallel()
-	p, err := Commands{NoSignals: true}.Hold(update.Command{Args: []string{"/bin/true"}, Env: os.Environ()})
-	if err != nil {
-		t.Fatal(err)
+	refused := false
+	for try := 0; !refused && try < 100; try++ {
+		p, err := Commands{NoSignals: true}.Hold(update.Command{Args: []string{"/bin/true"}, Env: os.Environ()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Kill(p.PID(), unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		p.(*heldCommand).child.await()
+		if refused = p.Release() != nil; !refused {
+			p.Wait(t.Context())
+		}
+		if err := unix.Kill(p.PID(), 0); err != unix.ESRCH {
+			t.Errorf("refused: %t; the process is still there: %v", refused, err)
+		}
 	}
-	if err := unix.Kill(p.PID(), unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	p.(*heldCommand).child.await()
-	if err := p.Release(); err == nil {
-		t.Error("it was released")
-	}
-	if err := unix.Kill(p.PID(), 0); err != unix.ESRCH {
-		t.Errorf("the process is still there: %v", err)
+	if !refused {
+		t.Error("it was released each time")
 	}
 }
