@@ -120,7 +120,7 @@ func macLoader(m string) (Native, bool) {
 		return Native{}, false
 	}
 	n := Native{Object: path, Kind: KindBinding}
-	low := strings.ToLower(rest)
+	low := string(lowered(rest)) // byte for byte: places in one are places in the other, whatever the bytes are
 	// The library in parentheses is what was asked for; the one that could not be bound may lie deeper.
 	if from := field(rest, "Referenced from:"); from != "" {
 		n.Object = from
@@ -151,8 +151,7 @@ func macLoader(m string) (Native, bool) {
 
 // macSymbol is the symbol that macOS names, in quotes or behind a colon.
 func macSymbol(m string) string {
-	low := strings.ToLower(m)
-	rest := m[strings.Index(low, "symbol not found")+len("symbol not found"):]
+	rest := m[strings.Index(string(lowered(m)), "symbol not found")+len("symbol not found"):]
 	if at := strings.IndexByte(rest, '\''); at >= 0 && at < 40 {
 		rest = rest[at+1:]
 		if end := strings.IndexByte(rest, '\''); end >= 0 {
