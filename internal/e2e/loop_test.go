@@ -85,6 +85,7 @@ func TestLoopSeesTheEndOfItsLaunch(t *testing.T) {
 	terminate(t, runner)
 	w.until("its record to be settled", func() bool { return w.record(scout).State.Final() })
 	w.wantStands(scout, "settled_failed replacement_lost")
+	w.until("its owner to be told", func() bool { return len(w.loud()) > 0 }) // the pass writes that after the record
 
 	stop()
 	if err := <-ended; err != nil {
