@@ -33,7 +33,7 @@ func (s *shared) targetRun(ctx context.Context, healer *restart.Healer, target s
 	x, err := healer.Explain(ctx, target)
 	switch {
 	case errors.Is(err, restart.ErrNoTarget) || err == nil && x.Run == nil:
-		return run.Run{}, noTarget(s.program(), target)
+		return run.Run{}, noTarget(s.called(), target)
 	case err != nil:
 		return run.Run{}, err
 	case x.Replacement != nil && x.Run.ID != target:
@@ -57,11 +57,11 @@ func (s *shared) refused(r run.Run, err error) error {
 	var gone *managed.SucceededError
 	switch {
 	case errors.As(err, &gone):
-		return fmt.Errorf("another run has its place: `%s show %s` tells which", s.program(), named)
+		return fmt.Errorf("another run has its place: `%s show %s` tells which", s.called(), named)
 	case errors.Is(err, managed.ErrAlive):
-		return fmt.Errorf("%s runs, so there is nothing to dismiss: `%s stop %s` ends it", shown, s.program(), named)
+		return fmt.Errorf("%s runs, so there is nothing to dismiss: `%s stop %s` ends it", shown, s.called(), named)
 	case errors.Is(err, managed.ErrEnded):
-		return fmt.Errorf("%s has ended already: `%s show %s` tells how", shown, s.program(), named)
+		return fmt.Errorf("%s has ended already: `%s show %s` tells how", shown, s.called(), named)
 	case errors.Is(err, managed.ErrInHost):
 		return fmt.Errorf("%s runs inside its host (pid %d), which has to end it", shown, r.Instance.PID)
 	case errors.Is(err, managed.ErrUnproven):

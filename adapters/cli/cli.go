@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mulligan-dev/mulligan/ledger/session"
+	"github.com/mulligan-dev/mulligan/notify"
 )
 
 // name is the tree's own name where it is not mounted.
@@ -140,8 +141,24 @@ func exactly(what string) cobra.PositionalArgs {
 	}
 }
 
-// program is how the tree is called here, for texts that name a command.
+// program is how the tree is called here, for texts that say who speaks.
 func (s *shared) program() string { return s.root.CommandPath() }
+
+// called is how the tree is called for a person to paste: with the state folder and the config file of this call, without
+// which the next command would look at another ledger, or at none.
+func (s *shared) called() string { return s.program() + s.where() }
+
+// where are the flags of this call that say what a command is about.
+func (s *shared) where() string {
+	out := ""
+	if s.home != "" {
+		out += " --home " + notify.Shell(s.home)
+	}
+	if s.config != "" {
+		out += " --config " + notify.Shell(s.config)
+	}
+	return out
+}
 
 // jsonFlag gives a command its -j. Every command that has a result has it, under the same name.
 func jsonFlag(c *cobra.Command, on *bool) {

@@ -127,7 +127,7 @@ func (d *doctor) pause(ctx context.Context, h *host, c config.Config) {
 	case !c.Enabled:
 		d.add("pause", statusWarn, "set enabled: true in the config", "the healer is switched off: nothing is started")
 	case state.Paused != nil:
-		d.add("pause", statusWarn, d.program()+" resume", "paused since %s (%s): nothing is started", state.Paused.Since, state.Paused.Reason)
+		d.add("pause", statusWarn, d.called()+" resume", "paused since %s (%s): nothing is started", state.Paused.Since, state.Paused.Reason)
 	default:
 		d.add("pause", statusOK, "", "the healer is on")
 	}
@@ -170,7 +170,7 @@ func (d *doctor) runs(ctx context.Context, h *host) {
 		}
 	}
 	if len(lost) > 0 {
-		d.add("lost runs", statusWarn, d.program()+" run -p shows them, and leaves them alone", "their runners were killed and left no word: %s", some(lost))
+		d.add("lost runs", statusWarn, d.called()+" run -p shows them, and leaves them alone", "their runners were killed and left no word: %s", some(lost))
 	}
 	if len(bad) > 0 {
 		d.add("runs", statusFail, "deaths of these runs cannot be decided; remove the files once nobody needs them", "%s", some(bad))
@@ -217,7 +217,7 @@ func (d *doctor) doorbells(ctx context.Context, h *host) {
 		d.add("doorbells", statusFail, "correct these files (the format is ledger/doorbell/note.schema.json) or remove them; no pass does",
 			"%d of %d: %s", len(bad), len(items), some(bad))
 	case len(items) > 0:
-		d.add("doorbells", statusOK, d.program()+" run -p", "%d pending", len(items))
+		d.add("doorbells", statusOK, d.called()+" run -p", "%d pending", len(items))
 	default:
 		d.add("doorbells", statusOK, "", "none pending")
 	}
@@ -245,7 +245,7 @@ func (d *doctor) journal(ctx context.Context, h *host) {
 	case len(living) > 0:
 		d.add("update journal", statusWarn, "wait for it to end: nothing is put back meanwhile", "an update is under way: %s", some(living))
 	case len(cut) > 0:
-		d.add("update journal", statusWarn, "the next `"+d.program()+" swap` or pass closes them", "cut off and still open: %s", some(cut))
+		d.add("update journal", statusWarn, "the next `"+d.called()+" swap` or pass closes them", "cut off and still open: %s", some(cut))
 	default:
 		d.add("update journal", statusOK, "", "%d updates", n)
 	}

@@ -108,7 +108,7 @@ func (l *listCommand) shown(answers []ledger.Answer) []ledger.Answer {
 func (l *listCommand) text(v listView) string {
 	text := v.Text(l.env.style())
 	if v.More {
-		text += "\nOlder ones: " + l.program() + " list -a\n"
+		text += "\nOlder ones: " + l.called() + " list -a\n"
 	}
 	if len(v.Runs) > 0 {
 		rows := [][]string{}

@@ -267,9 +267,18 @@ func (n *noticesCommand) known(rows []noticeRow, ids []string) error {
 		}
 	}
 	if len(none) > 0 {
-		return fmt.Errorf("there is no notice %s: `%s notices list` shows those that there are", strings.Join(none, ", "), n.program())
+		return fmt.Errorf("there is no notice %s: `%s` shows those that there are", strings.Join(none, ", "), n.line("list"))
 	}
 	return nil
+}
+
+// line is a command line for a person to paste, which reaches the same notices.
+func (n *noticesCommand) line(word string) string {
+	out := n.program() + " notices" + n.where()
+	if n.dir != "" {
+		out += " --dir " + notify.Shell(n.dir)
+	}
+	return out + " " + word
 }
 
 func find(rows []noticeRow, id string) *noticeRow {

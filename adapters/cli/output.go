@@ -63,7 +63,7 @@ func (e Env) style() report.Style {
 // view are the options of what is shown. A state that cannot be read shows as not paused: the pass says what is wrong
 // with it, and so does doctor.
 func (s *shared) view(ctx context.Context, h *host, c config.Config) report.Options {
-	o := report.Options{Now: stamp.Wall(time.Now(), 0), Zone: time.Local, MaxDefer: c.MaxDefer, Paused: !c.Enabled, Program: s.program()}
+	o := report.Options{Now: stamp.Wall(time.Now(), 0), Zone: time.Local, MaxDefer: c.MaxDefer, Paused: !c.Enabled, Program: s.called()}
 	if state, err := h.home.Breaker().State(ctx); err == nil && state.Paused != nil {
 		o.Paused = true
 	}

@@ -34,7 +34,7 @@ func newPrune(s *shared) *cobra.Command {
 			text := fmt.Sprintf("Shrank %d records; took away %d sets of evidence, %d reports, %d answers and %d runs.\n",
 				n.Records, n.Evidence, n.Reports, n.Answers, n.Runs)
 			if n.More {
-				text += fmt.Sprintf("There is more: call `%s prune` again.\n", s.program())
+				text += fmt.Sprintf("There is more: call `%s prune` again.\n", s.called())
 			}
 			return printText(s.env.Stdout, text)
 		})

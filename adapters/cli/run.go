@@ -87,7 +87,7 @@ func (r *runCommand) check(c *cobra.Command, args []string) error {
 	case r.follow && r.dry:
 		return usage("--follow and -n exclude one another: -n shows one pass")
 	case r.follow && r.json:
-		return usage("--follow has no result to print as JSON: it logs what it does, and `%s list -j` shows where things stand", r.program())
+		return usage("--follow has no result to print as JSON: it logs what it does, and `%s list -j` shows where things stand", r.called())
 	case r.follow && (len(args) > 0 || r.dir != ""):
 		return usage("--follow watches everything: leave NAME and -a out")
 	case chosen == 0 && !r.follow:
@@ -116,7 +116,7 @@ func (r *runCommand) scope(ctx context.Context, healer *restart.Healer, args []s
 	case len(args) == 1:
 		x, err := healer.Explain(ctx, args[0])
 		if errors.Is(err, restart.ErrNoTarget) || err == nil && x.Run == nil {
-			return restart.Scope{}, noTarget(r.program(), args[0])
+			return restart.Scope{}, noTarget(r.called(), args[0])
 		}
 		if err != nil {
 			return restart.Scope{}, err
@@ -177,7 +177,7 @@ func (r *runCommand) text(res restart.Result) string {
 			text += "Nothing is pending.\n"
 		}
 	default:
-		text += "The healer is paused: nothing was decided. To go on: " + r.program() + " resume\n"
+		text += "The healer is paused: nothing was decided. To go on: " + r.called() + " resume\n"
 	}
 	if r.dry {
 		text += "Dry run: nothing was written or started, nobody was told; probes ran without writing bytecode.\n"
@@ -205,7 +205,7 @@ func newResume(s *shared) *cobra.Command {
 			}
 			text := "Nothing was paused.\n"
 			if was {
-				text = "Resumed. To decide what is pending now: " + s.program() + " run -p\n"
+				text = "Resumed. To decide what is pending now: " + s.called() + " run -p\n"
 			}
 			if !cfg.Enabled {
 				text += "The healer is switched off by its config (enabled: false), which resume does not change.\n"

@@ -85,7 +85,7 @@ func (g *sessionsCommand) use(ctx context.Context, a access, f func(ctx context.
 	}
 	home, err := files.Open(files.Config{Dir: dir})
 	if err != nil {
-		return fmt.Errorf("%w: `%s doctor` looks closer; --home names another state folder", err, g.program())
+		return fmt.Errorf("%w: `%s doctor` looks closer; --home names another state folder", err, g.called())
 	}
 	defer home.Close()
 	store, closeStore, err := at.open(ctx)
@@ -153,7 +153,7 @@ func (u *sessionsUse) existing(ctx context.Context, name string) (session.Status
 
 // line is a command line for a person to paste, which reaches the same store.
 func (g *sessionsCommand) line(words ...string) string {
-	out := g.group.CommandPath() // also where the group alone is mounted
+	out := g.group.CommandPath() + g.where() // also where the group alone is mounted
 	if g.store != "" {
 		out += " --store " + notify.Shell(redacted(g.store))
 	}

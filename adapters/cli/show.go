@@ -63,10 +63,10 @@ func (s *shared) find(ctx context.Context, h *host, cfg config.Config, healer *r
 		if v, ok, err := s.findEpisode(ctx, h, healer, target, o); ok || err != nil {
 			return v, err
 		}
-		return showView{}, fmt.Errorf("nothing goes by %q: give a run's name, its id, its lineage or an episode; `%s list -a` shows them", target, s.program())
+		return showView{}, fmt.Errorf("nothing goes by %q: give a run's name, its id, its lineage or an episode; `%s list -a` shows them", target, s.called())
 	}
 	if err != nil {
-		return showView{}, fmt.Errorf("%w: `%s doctor` lists every damaged record", err, s.program())
+		return showView{}, fmt.Errorf("%w: `%s doctor` lists every damaged record", err, s.called())
 	}
 	in := h.cfg.Stores.Instances
 	v := showView{Kind: "run", Run: viewRun(in, x.Run), Replacement: viewRun(in, x.Replacement)}

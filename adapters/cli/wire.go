@@ -76,7 +76,7 @@ func (s *shared) open(c config.Config, level slog.Level) (*host, error) {
 	}
 	home, err := files.Open(files.Config{Dir: dir})
 	if err != nil {
-		return nil, fmt.Errorf("%w: `%s doctor` looks closer; --home names another state folder", err, s.program())
+		return nil, fmt.Errorf("%w: `%s doctor` looks closer; --home names another state folder", err, s.called())
 	}
 	h := &host{shared: s, home: home, log: log, held: make(chan os.Signal, 1)}
 	if err := h.wire(c); err != nil {
