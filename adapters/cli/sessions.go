@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mulligan-dev/mulligan/adapters/config"
 	"github.com/mulligan-dev/mulligan/adapters/files"
 	"github.com/mulligan-dev/mulligan/ledger/session"
 	"github.com/mulligan-dev/mulligan/notify"
@@ -92,11 +91,7 @@ func (g *sessionsCommand) use(ctx context.Context, a access, f func(ctx context.
 	if err != nil {
 		return err
 	}
-	instances := home.Instances()
-	if at.driver == config.DriverPostgres {
-		instances = remote{instances}
-	}
-	service, err := sessions.New(sessions.Config{Store: store, Instances: instances, Log: log})
+	service, err := sessions.New(sessions.Config{Store: store, Instances: home.Instances(), Log: log})
 	if err != nil {
 		return errors.Join(err, closeStore())
 	}
