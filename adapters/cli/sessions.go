@@ -50,6 +50,8 @@ func newSessions(s *shared) *cobra.Command {
 type sessionsUse struct {
 	*sessions.Service
 	command *sessionsCommand
+	// hosts is set where only the sessions' host can write.
+	hosts bool
 }
 
 // access is what a command needs of a store.
@@ -95,7 +97,7 @@ func (g *sessionsCommand) use(ctx context.Context, a access, f func(ctx context.
 	if err != nil {
 		return errors.Join(err, closeStore())
 	}
-	err = f(ctx, &sessionsUse{Service: service, command: g})
+	err = f(ctx, &sessionsUse{Service: service, command: g, hosts: at.readOnly()})
 	return g.refused(errors.Join(err, service.Close(), closeStore()))
 }
 

@@ -27,8 +27,9 @@ type sessionView struct {
 	// Calls are those of which nobody knows whether they happened; InFlight those of a turn that may still run.
 	Calls    []callView `json:"calls,omitempty"`
 	InFlight []callView `json:"in_flight,omitempty"`
-	// Commands are what a person can do now.
+	// Commands are what a person can do now; none where only the host can write, which ByHost says.
 	Commands []string `json:"commands,omitempty"`
+	ByHost   bool     `json:"by_host,omitempty"`
 }
 
 type pauseView struct {
@@ -116,7 +117,9 @@ func (u *sessionsUse) view(ctx context.Context, s session.Status) (sessionView, 
 	}
 	s.Head.Gates, s.Head.Parks = hushed(h.Gates), hushed(h.Parks)
 	v.Status = s
-	v.Commands = u.command.ways(v)
+	if v.Commands = u.command.ways(v); u.hosts && v.Commands != nil {
+		v.Commands, v.ByHost = nil, true
+	}
 	return v, nil
 }
 
@@ -219,6 +222,9 @@ func (v sessionView) text() string {
 		for _, c := range v.Commands {
 			b.WriteString("  " + c + "\n")
 		}
+	}
+	if v.ByHost {
+		b.WriteString("To go on: inside its host, which alone writes this log.\n")
 	}
 	return b.String()
 }
