@@ -76,10 +76,16 @@ func (s *shared) noticeDir(flag string, c config.Config) (string, error) {
 	return filepath.Join(state, noticeFolder), nil
 }
 
+// kept reports that a keeper has been in a folder, or that this cannot be told.
+func kept(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "marker.json"))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 // outbox opens the notices of a host. What is not there is not made: nobody would ever deliver from it. A folder alone
 // proves nothing, since the count of restarts is kept there too; a keeper leaves a marker.
 func outbox(dir string) (*boot.Outbox, error) {
-	if _, err := os.Stat(filepath.Join(dir, "marker.json")); errors.Is(err, fs.ErrNotExist) {
+	if !kept(dir) {
 		return nil, fmt.Errorf("no host keeps notices at %s: --dir, $%s or dir in the config block %s name another",
 			dir, EnvNotices, config.NoticeBlock)
 	}

@@ -15,7 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mulligan-dev/mulligan/adapters/config"
+	"github.com/mulligan-dev/mulligan/adapters/files"
 	"github.com/mulligan-dev/mulligan/adapters/systemd"
+	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/notify"
 	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 	"github.com/mulligan-dev/mulligan/restart/boot"
@@ -45,8 +47,9 @@ func newSelfRestart(s *shared) *cobra.Command {
 			"--session names the session that wants it: it is not waited for, and is told after the restart.\n" +
 			"--canary boots the unit's command beside it first, or the one in the config.\n\n" +
 			"The sessions' store tells who is in the middle of a turn: --store, else $MULLIGAN_SESSIONS, else the config block\n" +
-			"sessions, else sessions.db in the state folder, if there is one. Notices and the count of restarts are in --dir,\n" +
-			"else $MULLIGAN_NOTICES, else dir in the config block restart_notice, else the folder boot in the state folder.\n\n" +
+			"sessions, else sessions.db in the state folder, if there is one; and so does what a host without a store has noted.\n" +
+			"That, notices and the count of restarts are in --dir, else $MULLIGAN_NOTICES, else dir in the config block\n" +
+			"restart_notice, else the folder boot in the state folder.\n\n" +
 			"Exit codes: 0 the restart comes; 1 it was refused, or failed; 2 wrong arguments or config.",
 		Args: s.args(noneOr("argument")),
 	}
@@ -127,7 +130,7 @@ func (r *selfRestartCommand) ask(ctx context.Context, c config.SelfRestart, dir 
 		Failed: func(f handoff.Failure) { came <- outcome{err: f.Err, over: true} },
 	}
 	var notices *boot.Outbox
-	if r.session != "" {
+	if r.session != "" || kept(dir) { // where no session asks nobody is told, and there need be no keeper
 		var err error
 		if notices, err = outbox(dir); err != nil {
 			return err
@@ -144,10 +147,8 @@ func (r *selfRestartCommand) ask(ctx context.Context, c config.SelfRestart, dir 
 		if woken, err = r.visit(ctx, u, notices); err != nil {
 			return err
 		}
-		hc.Others = func(ctx context.Context) ([]string, error) {
-			return handoff.MidTurn(ctx, u, m.spares(u.Instances.Self()))
-		}
 	}
+	hc.Others = func(ctx context.Context) ([]string, error) { return r.others(ctx, m, u, notices) }
 	h, err := handoff.New(hc)
 	if err != nil {
 		return err
@@ -164,6 +165,40 @@ func (r *selfRestartCommand) ask(ctx context.Context, c config.SelfRestart, dir 
 		res = r.await(ctx, m, res, came)
 	}
 	return r.tell(m, res)
+}
+
+// others are the sessions in the middle of a turn, by the host's own notes and by its store: a host has the one or the other.
+func (r *selfRestartCommand) others(ctx context.Context, m *ownManager, u *sessionsUse, notices *boot.Outbox) (names []string, err error) {
+	if notices != nil {
+		if names, err = notices.MidTurn(func(owner ledger.Instance) bool { return r.over(m, u, owner) }); err != nil {
+			return names, err
+		}
+	}
+	if u == nil {
+		return names, nil
+	}
+	more, err := handoff.MidTurn(ctx, u, m.spares(u.Instances.Self()))
+	return append(names, more...), err
+}
+
+// over tells that an instance is proven dead, or that the restart leaves it alone. Where that cannot be told it is neither.
+func (r *selfRestartCommand) over(m *ownManager, u *sessionsUse, owner ledger.Instance) bool {
+	var near ledger.Instances
+	if u != nil {
+		near = u.Instances
+	} else {
+		dir, err := r.env.stateDir(r.home)
+		if err != nil {
+			return false
+		}
+		home, err := files.Open(files.Config{Dir: dir})
+		if err != nil {
+			return false
+		}
+		defer home.Close()
+		near = home.Instances()
+	}
+	return near.Liveness(owner) == ledger.Dead || m.spares(near.Self())(owner)
 }
 
 // outcome is what came of a restart that was asked for.

@@ -30,7 +30,7 @@ import (
 )
 
 // selfHost is a service with durable sessions that does what the lines of files in its folder say: begin SESSION,
-// end SESSION, run FILE ARG... (the command line as a child, with its output in FILE). Its lives and what its sessions are
+// end SESSION, note SESSION and forget SESSION (a turn that is in no store), run FILE ARG... (the command line as a child, with its output in FILE). Its lives and what its sessions are
 // told go to files beside them. As a canary it only answers on its port, unless it is broken.
 func selfHost() {
 	dir := os.Getenv("OUT")
@@ -74,7 +74,7 @@ func hostSelf(ctx context.Context, dir string) (err error) {
 	if err := appendLine(dir, "lives", fmt.Sprintf("%d %s", os.Getpid(), k.Boot().Kind)); err != nil {
 		return err
 	}
-	handles, turns := map[string]*sessions.Handle{}, map[string]*sessions.Turn{}
+	handles, turns, idle := map[string]*sessions.Handle{}, map[string]*sessions.Turn{}, map[string]func() error{}
 	do := func(words []string) error {
 		switch words[0] {
 		case "begin":
@@ -87,6 +87,11 @@ func hostSelf(ctx context.Context, dir string) (err error) {
 			return err
 		case "end":
 			return turns[words[1]].End(ctx, session.TurnEnded{End: session.EndDone})
+		case "note":
+			idle[words[1]], err = k.Busy(words[1])
+			return err
+		case "forget":
+			return idle[words[1]]()
 		}
 		out, err := os.Create(filepath.Join(dir, words[1]))
 		if err != nil {
@@ -283,6 +288,12 @@ func restartsWithSessions(t *testing.T, user bool) {
 	if got := u.notices(); got != 0 {
 		t.Errorf("%d notices of what was refused", got)
 	}
+	// A turn that is in no store counts too.
+	u.do("note", "s3")
+	if res := u.refused("in the middle of a turn: s2, s3", "--session", "s1"); !slices.Equal(res.InFlight, []string{"s2", "s3"}) {
+		t.Errorf("%+v", res)
+	}
+	u.do("forget", "s3")
 	// It waits, the session that asks is not waited for, and is told.
 	file := u.start("--session", "s1", "--reason", "a new build", "--wait")
 	u.until("the command to wait", func() bool { return len(u.lines(file+".code")) == 0 && u.children() > 0 })
