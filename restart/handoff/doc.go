@@ -23,9 +23,11 @@
 // The notice is written before the batch. A process that is killed between the two finds its turn cut off and the notice
 // there: the session is told, and shown as interrupted, which it was. The other order could lose the notice.
 //
-// A process beside the host may ask too, as a command line does ([Asker.Session], [MidTurn], [Config.Asked]). It sees in the
-// store who is in the middle of a turn, waits for them and writes the notice; it cannot keep new turns out, so one that
-// begins between its last look and the stop is cut off, as by any stop.
+// A process beside the host may ask too, as `mulligan self-restart` does. [Handoff.Listen] makes the host hear it: then
+// [AskHost] is answered as if it had been asked for inside. Beside a host that does not listen it prepares the restart with a
+// handoff of its own ([Asker.Session], [MidTurn], [Config.Asked]). That sees in the store who is in the middle of a turn,
+// waits for them and writes the notice; it cannot end a turn and cannot keep new ones out, so the session's own turn is cut
+// off, and so is one that begins between its last look and the stop, as by any stop.
 //
 // Failure shows as a [Result] that is not OK, with its text; what fails after the answer is given to [Config.Failed].
 package handoff

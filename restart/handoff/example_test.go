@@ -59,6 +59,41 @@ func ExampleNew() {
 	// <nil> <nil>
 }
 
+// A host that listens does for a process beside it all that it does for its own agents.
+func ExampleAskHost() {
+	dir, err := os.MkdirTemp("", "handoff") // of its own, which nobody else may enter
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	budget, err := handoff.OpenHistory(dir)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer budget.Close()
+	h, err := handoff.New(handoff.Config{History: budget,
+		Restarter: handoff.Custom{Do: func(context.Context) error { return nil }}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(h.Listen(dir))
+
+	// In the other process:
+	answer, err := handoff.AskHost(context.Background(), dir, handoff.Outside{Request: handoff.Request{Reason: "a new build is in place"}})
+	fmt.Println(answer.OK, answer.Reason, err)
+	fmt.Println(h.Close())
+	_, err = handoff.AskHost(context.Background(), dir, handoff.Outside{})
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// true a new build is in place <nil>
+	// <nil>
+	// no host listens there for a restart
+}
+
 // A process beside the host, such as a command line, sees in the store who would be cut off.
 func ExampleMidTurn() {
 	store := memory.NewSessions(memory.SessionsConfig{})

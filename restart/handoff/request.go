@@ -36,7 +36,8 @@ type Request struct {
 type Asker struct {
 	Turn Turn
 	// Session asks from outside of the process that runs its turns, and only without Turn. It gets the notice and is not
-	// waited for, but its turn is its host's to end: the restart cuts it off, unless the host drains first.
+	// waited for, but its turn is its host's to end: the restart cuts it off, unless the host drains first. Where the host
+	// listens, [AskHost] has it end.
 	Session string
 	// Call is the id, within the turn's invocation, of the call that asks; empty when it is in no log.
 	Call string
