@@ -27,15 +27,15 @@ import (
 // selfRestartCommand restarts the unit that it runs in.
 type selfRestartCommand struct {
 	*shared
-	unit, manager, dir, store, session string
-	request                            handoff.Request
-	yes, json                          bool
+	unit, manager, dir, store, session, call string
+	request                                  handoff.Request
+	yes, json                                bool
 }
 
 func newSelfRestart(s *shared) *cobra.Command {
 	r := &selfRestartCommand{shared: s}
 	c := &cobra.Command{
-		Use:   "self-restart [--unit NAME] [--reason TEXT] [--cause WORD] [--canary] [--wait] [--force] [--session NAME] [-j]",
+		Use:   "self-restart [--unit NAME] [--reason TEXT] [--cause WORD] [--canary] [--wait] [--force] [--session NAME [--call ID]] [-j]",
 		Short: "Restart the systemd unit that this is called in",
 		Long: "Restart the systemd unit that this is called in, or the one that --unit or the config block self_restart names.\n" +
 			"It asks first whether it may, looks who is in the middle of a turn, and writes down that the restart is meant. It\n" +
@@ -46,6 +46,10 @@ func newSelfRestart(s *shared) *cobra.Command {
 			"confirms. At a terminal it asks; elsewhere --yes confirms.\n\n" +
 			"--session names the session that wants it: it is not waited for, and is told after the restart.\n" +
 			"--canary boots the unit's command beside it first, or the one in the config.\n\n" +
+			"A host that listens for it (handoff.Listen) does all of this itself: then no turn begins while the restart is\n" +
+			"prepared, the session's turn ends in order, with the call that --call names, and the host's own canary and rule\n" +
+			"for confirming count. Beside any other host, a turn that begins at the last moment is cut off, and so is the\n" +
+			"session's own.\n\n" +
 			"The sessions' store tells who is in the middle of a turn: --store, else $MULLIGAN_SESSIONS, else the config block\n" +
 			"sessions, else sessions.db in the state folder, if there is one; and so does what a host without a store has noted.\n" +
 			"That, notices and the count of restarts are in --dir, else $MULLIGAN_NOTICES, else dir in the config block\n" +
@@ -64,6 +68,7 @@ func newSelfRestart(s *shared) *cobra.Command {
 	f.BoolVar(&r.request.Force, "force", false, "cut off whoever is, when a person confirms it")
 	f.BoolVar(&r.yes, "yes", false, "confirm without being asked")
 	f.StringVar(&r.session, "session", "", "the `NAME` of the session that wants it")
+	f.StringVar(&r.call, "call", "", "the `ID` of the session's call that this is, if it is in its log")
 	f.StringVar(&r.dir, "dir", "", "the host's `DIR` of notices and restarts, see above")
 	f.StringVar(&r.store, "store", "", "where the logs of sessions are, a `STORE`: sqlite:PATH, log:PATH or postgres://...")
 	jsonFlag(c, &r.json)
@@ -92,6 +97,13 @@ func (r *selfRestartCommand) run(ctx context.Context) error {
 	// was asked for.
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
+	if res, err := r.askHost(ctx, dir, m); err == nil {
+		return r.tell(m, res)
+	} else if !errors.Is(err, handoff.ErrNoHost) {
+		res := r.failed(err)
+		res.Restarting = errors.Is(err, handoff.ErrUnknown) // it may still come
+		return r.tell(m, res)
+	}
 	err = r.withSessions(ctx, cfg, func(ctx context.Context, u *sessionsUse) error {
 		return r.ask(ctx, cfg.SelfRestart, dir, m, u, log)
 	})
@@ -99,7 +111,31 @@ func (r *selfRestartCommand) run(ctx context.Context) error {
 	if err == nil || errors.As(err, &exit) {
 		return err
 	}
-	return r.tell(m, handoff.Result{SessionID: r.session, Reason: r.request.Reason, Error: err.Error(), InFlight: []string{}})
+	return r.tell(m, r.failed(err))
+}
+
+func (r *selfRestartCommand) failed(err error) handoff.Result {
+	return handoff.Result{SessionID: r.session, Reason: r.request.Reason, Error: err.Error(), InFlight: []string{}}
+}
+
+// hostWithin is how long a host that listens may take: its own deadline bounds it, unless it is stopped.
+const hostWithin = handoff.DefaultDeadline + time.Minute
+
+// askHost has the host do it, if one listens and is about the unit that is meant.
+func (r *selfRestartCommand) askHost(ctx context.Context, dir string, m *ownManager) (handoff.Result, error) {
+	unit, found := m.unit, false
+	if unit == "" {
+		own, err := m.Own(ctx)
+		if err != nil && m.manager != "" {
+			return handoff.Result{}, handoff.ErrNoHost // why this is no unit of that manager is said without it
+		}
+		unit, found = own, true // called in no unit, it is about the one that the host is in
+	}
+	ctx, cancel := context.WithTimeout(ctx, hostWithin)
+	defer cancel()
+	res, err := handoff.AskHost(ctx, dir, handoff.Outside{Request: r.request, Unit: unit, Found: found, Session: r.session, Call: r.call})
+	m.host = err == nil
+	return res, err
 }
 
 // target is what is to be restarted, and by which manager.
@@ -274,7 +310,11 @@ func (r *selfRestartCommand) tell(m *ownManager, res handoff.Result) error {
 		return printText(r.env.Stdout, r.text(m, res))
 	}
 	text := res.Error
-	if hint := hintsOf[res.Code]; hint != "" {
+	hint := hintsOf[res.Code]
+	if m.host && res.Code == handoff.CodeUnconfirmed {
+		hint = "its host confirms, and nobody else"
+	}
+	if hint != "" {
 		text += ": " + hint
 	}
 	fmt.Fprintf(r.env.Stderr, "%s self-restart: %s\n", r.program(), notify.Line(text, 0))
@@ -288,6 +328,9 @@ func (r *selfRestartCommand) tell(m *ownManager, res handoff.Result) error {
 
 func (r *selfRestartCommand) text(m *ownManager, res handoff.Result) string {
 	text := "Restarting " + m.name() + ": systemd has taken the job.\n"
+	if m.host {
+		text = "Restarting: the host has written it down, and asks for it now.\n"
+	}
 	if res.Canary != "" {
 		text += "Canary: " + string(res.Canary) + ". " + notify.Line(res.CanaryDetail, 0) + "\n"
 	}

@@ -30,7 +30,7 @@ import (
 )
 
 // selfHost is a service with durable sessions that does what the lines of files in its folder say: begin SESSION,
-// end SESSION, note SESSION and forget SESSION (a turn that is in no store), run FILE ARG... (the command line as a child, with its output in FILE). Its lives and what its sessions are
+// end SESSION, note SESSION and forget SESSION (a turn that is in no store), call SESSION ID, try SESSION, run FILE ARG... (the command line as a child, with its output in FILE). Its lives and what its sessions are
 // told go to files beside them. As a canary it only answers on its port, unless it is broken.
 func selfHost() {
 	dir := os.Getenv("OUT")
@@ -60,9 +60,21 @@ func hostSelf(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	service, err := sessions.New(sessions.Config{Store: db.Sessions(), Instances: home.Instances()})
+	sc := sessions.Config{Store: db.Sessions(), Instances: home.Instances()}
+	restart, err := restartsItself(ctx, home.Dir())
 	if err != nil {
 		return err
+	}
+	if restart != nil {
+		sc.Admit = restart.Admit
+		defer func() { err = errors.Join(err, restart.Close()) }()
+	}
+	service, err := sessions.New(sc)
+	if err != nil {
+		return err
+	}
+	if restart != nil {
+		restart.Attach(service)
 	}
 	k, err := boot.New(ctx, boot.Config{Dir: filepath.Join(home.Dir(), "boot"), Instance: home.Instances().Self(),
 		Deliver: teller(dir), Sessions: service, Startup: []string{"s1"}, Notice: bootnotice.Config{Wait: -1}})
@@ -87,6 +99,14 @@ func hostSelf(ctx context.Context, dir string) (err error) {
 			return err
 		case "end":
 			return turns[words[1]].End(ctx, session.TurnEnded{End: session.EndDone})
+		case "call":
+			return callOpen(ctx, turns[words[1]], service.Now, words[2])
+		case "try":
+			leave, err := service.Admit(words[1])
+			if err == nil {
+				leave()
+			}
+			return appendLine(dir, "tries", string(session.CodeOf(err)))
 		case "note":
 			idle[words[1]], err = k.Busy(words[1])
 			return err
@@ -258,6 +278,7 @@ func TestSelfRestartUnderSystemManager(t *testing.T) {
 		t.Run("Sessions", func(t *testing.T) { restartsWithSessions(t, false) })
 		t.Run("Canary", func(t *testing.T) { canaryFirst(t, false) })
 		t.Run("Person", func(t *testing.T) { asksAPerson(t, false) })
+		t.Run("Host", func(t *testing.T) { asksTheHost(t, false) })
 		t.Run("Killed", func(t *testing.T) { diesWithTheUnit(t, false) })
 		t.Run("Programs", hidesTheBus)
 	}
@@ -269,6 +290,7 @@ func TestSelfRestartUnderUserManager(t *testing.T) {
 		t.Run("Sessions", func(t *testing.T) { restartsWithSessions(t, true) })
 		t.Run("Canary", func(t *testing.T) { canaryFirst(t, true) })
 		t.Run("Person", func(t *testing.T) { asksAPerson(t, true) })
+		t.Run("Host", func(t *testing.T) { asksTheHost(t, true) })
 		t.Run("Killed", func(t *testing.T) { diesWithTheUnit(t, true) })
 	}
 }

@@ -27,6 +27,7 @@ import (
 type ownManager struct {
 	unit    string          // empty until it is found
 	manager systemd.Manager // empty until it is found
+	host    bool            // the host itself has answered
 
 	mu   sync.Mutex
 	own  bool // this process runs in the unit
