@@ -95,6 +95,10 @@ func serve(ctx context.Context) (code int, err error) {
 		return 1, err
 	}
 	restart.Attach(service)
+	// `mulligan self-restart` asks us here, and is then as good as the agent's own tool.
+	if err := restart.Listen(filepath.Join(state, "boot")); err != nil {
+		return 1, err
+	}
 	host := &agent{version: r.Version, restart: restart, sessions: service}
 
 	// The boot: auto-resume first, then the notices. It has to exist before any session runs.
