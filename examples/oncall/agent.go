@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,11 +22,15 @@ type agent struct {
 	deployment string
 	// dies makes the process kill itself between the effect of scaling and its completion.
 	dies bool
+	// out gets what the agent says of itself.
+	out io.Writer
 }
 
-func newAgent(dir string) agent {
-	return agent{deployment: filepath.Join(dir, "deployment"), dies: os.Getenv("ONCALL_DIES") != ""}
+func newAgent(dir string, out io.Writer) agent {
+	return agent{deployment: filepath.Join(dir, "deployment"), dies: os.Getenv("ONCALL_DIES") != "", out: out}
 }
+
+func (a agent) say(format string, args ...any) { fmt.Fprintf(a.out, format+"\n", args...) }
 
 // The question that stands before the effect, and the key of the effect. Both are the same in each turn that works for
 // one alert, so an answer is found again, and a call that was completed is not made again.
@@ -42,7 +47,7 @@ func (a agent) turn(ctx context.Context, t *sessions.Turn) error {
 	if err != nil {
 		return err
 	}
-	say("%s: read_status says %s", t.Session(), status.Value)
+	a.say("%s: read_status says %s", t.Session(), status.Value)
 
 	answer, answered, err := approved(ctx, t)
 	switch {
@@ -55,14 +60,14 @@ func (a agent) turn(ctx context.Context, t *sessions.Turn) error {
 	}
 	result, err := guard.Do(ctx, effect.Call{ID: scaling, Tool: "scale", Args: json.RawMessage(`{"replicas":6}`)}, a.scale)
 	if err != nil {
-		say("%s: scale is refused: %s", t.Session(), session.CodeOf(err))
+		a.say("%s: scale is refused: %s", t.Session(), session.CodeOf(err))
 		return err // the turn is ended as failed by who runs it, and the session stays interrupted
 	}
 	how := "ran"
 	if result.Replayed {
 		how = "had happened already, and is not run again"
 	}
-	say("%s: scale %s: %s", t.Session(), how, result.Value)
+	a.say("%s: scale %s: %s", t.Session(), how, result.Value)
 	return a.done(ctx, t, "web has six replicas now")
 }
 
@@ -76,7 +81,7 @@ func (a agent) ask(ctx context.Context, t *sessions.Turn) error {
 	if err := t.Park(ctx, session.Pause{Interrupt: approval, Question: json.RawMessage(question)}); err != nil {
 		return err
 	}
-	say("%s: asks %s and parks", t.Session(), question)
+	a.say("%s: asks %s and parks", t.Session(), question)
 	return nil
 }
 
@@ -103,7 +108,7 @@ func (a agent) done(ctx context.Context, t *sessions.Turn, text string) error {
 	if err := t.End(ctx, session.TurnEnded{End: session.EndDone}); err != nil {
 		return err
 	}
-	say("%s: done: %s", t.Session(), text)
+	a.say("%s: done: %s", t.Session(), text)
 	return nil
 }
 
@@ -132,7 +137,7 @@ func (a agent) scale(context.Context) (effect.Result, error) {
 		return effect.Result{}, err
 	}
 	if a.dies {
-		say("(the process is killed right after it has scaled)")
+		a.say("(the process is killed right after it has scaled)")
 		if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
 			return effect.Result{}, err
 		}

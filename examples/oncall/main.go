@@ -57,13 +57,13 @@ func command(ctx context.Context, args []string) int {
 		}
 		return told(use(ctx, dir, func(s *sessions.Service) error { return inject(ctx, s, args[1], args[2]) }))
 	case "host":
-		return told(use(ctx, dir, func(s *sessions.Service) error { return host(ctx, s, newAgent(dir)) }))
+		return told(use(ctx, dir, func(s *sessions.Service) error { return host(ctx, s, newAgent(dir, os.Stdout)) }))
 	}
 	// The commands of mulligan, with a way to run turns.
 	root := &cobra.Command{Use: "oncall", SilenceErrors: true, SilenceUsage: true}
 	tree := cli.New(cli.Env{
 		Environ: append(os.Environ(), "MULLIGAN_HOME="+homeDir(dir), cli.EnvSessions+"=sqlite:"+database(dir)),
-		RunTurn: newAgent(dir).turn,
+		RunTurn: newAgent(dir, os.Stderr).turn, // standard output is the command's own, as JSON with -j
 	})
 	for _, c := range tree.Commands() {
 		if c.Name() == "sessions" {

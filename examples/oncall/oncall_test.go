@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"strings"
@@ -57,6 +59,41 @@ func TestStory(t *testing.T) {
 			t.Fatalf("%q is missing, or not in its place, in:\n%s", want, out)
 		}
 		rest = after
+	}
+}
+
+// TestResumeAsJSON: a turn that a command runs leaves the command's output alone.
+func TestResumeAsJSON(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	part := func(args ...string) (string, string) {
+		t.Helper()
+		var out, said strings.Builder
+		cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "ONCALL_TEST=1", "ONCALL_DIR="+dir), &out, &said
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("oncall %v: %v\n%s%s", args, err, &out, &said)
+		}
+		return out.String(), said.String()
+	}
+	part("inject", "s", "web is slow")
+	host := exec.CommandContext(t.Context(), os.Args[0], "host")
+	host.Env = append(os.Environ(), "ONCALL_TEST=1", "ONCALL_DIR="+dir)
+	printed, err := host.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(printed); lines.Scan() && !strings.Contains(lines.Text(), "parks"); {
+	}
+	_ = host.Process.Kill() // it has parked, and is needed no more
+	_ = host.Wait()
+	out, said := part("sessions", "resume", "s", "--interrupt", "approve-scaling", "--text", "yes", "-j")
+	var got struct{ Did string }
+	if err := json.Unmarshal([]byte(out), &got); err != nil || got.Did != "resumed" || !strings.Contains(said, "s: scale ran") {
+		t.Errorf("%v: %s, beside it %s", err, out, said)
 	}
 }
 

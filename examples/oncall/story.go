@@ -140,7 +140,7 @@ func (t *teller) torn() error {
 
 // scaled says how often the deployment was scaled: once for each incident.
 func (t *teller) scaled(want int) error {
-	lines, err := newAgent(t.dir).scalings()
+	lines, err := newAgent(t.dir, io.Discard).scalings()
 	if err != nil {
 		return err
 	}
