@@ -153,8 +153,10 @@ func (u *sessionsUse) start(ctx context.Context, s session.Status, interrupt str
 		start.Resumes = s.Interruption.Turn
 	case h.Turn != nil: // it runs, or may run: taking the session is refused
 		start.Resumes = h.Turn.ID
-	case h.Ended == session.EndDone || h.Ended == "":
+	case h.Ended == session.EndDone:
 		return start, fmt.Errorf("there is nothing to take up in session %s: its last turn is done", notify.Shell(h.Session))
+	case h.Ended == "":
+		return start, fmt.Errorf("there is nothing to take up in session %s: no turn of it was interrupted or parked", notify.Shell(h.Session))
 	}
 	begun, err := u.begun(ctx, h, start.Resumes)
 	start.Resumes, start.Invocation = begun.Turn, begun.Turn
