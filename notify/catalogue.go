@@ -72,7 +72,7 @@ func decisions() []entry {
 		{"notify_post_provider", High, "Work had begun", "The run ended after its model turn had begun. Its workspace is held as it was left; a second start could do the same work twice."},
 		{"not_quiet", Low, "The code is still changing", "An update is under way, or its end is too recent or cannot be told. The run is put back once the code is quiet."},
 		{"no_update_witness", High, "No proof of an update", "The text looks like an update's doing, but nothing proves that the code changed under the run."},
-		{"no_prober", High, "The new code cannot be tried", "No prober is declared for this code, so nothing can tell whether it is healthy now."},
+		{"no_prober", High, "The new code cannot be tried", "Nothing can tell whether the code is healthy now: no prober is declared for it, or the run's interpreter is not known."},
 		{"waiting", Low, "Still waiting", "The run waits for its one restart longer than usual. It is put back at a safe moment, or shown with its reason when that takes too long."},
 		{"probe_pending", Low, "The new code has not been tried yet", "The run is put back once a trial shows that the new code loads."},
 		{"probe_failed", Medium, "The new code does not load", "A trial of the new code did not load. It is tried again once the code changes."},

@@ -208,11 +208,7 @@ func (p *pass) judge(ctx context.Context, d *death) error {
 			Text: d.note.Text, Exit: d.note.Exit, Cause: d.note.Cause, Roots: roots(d.run.Roots), Workspaces: d.run.Workspaces,
 		})
 	}
-	for _, r := range d.involved() {
-		if rt, ok := p.h.cfg.Runtimes[r.Runtime]; ok && rt.Prober != nil {
-			f.Probeable = append(f.Probeable, r.Name)
-		}
-	}
+	p.probeable(d)
 	since := d.note.At
 	if d.rec != nil && d.rec.Facts.Death.Run == d.run.ID {
 		since, f.Seen = d.rec.First, true

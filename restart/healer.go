@@ -29,9 +29,17 @@ type Runtime struct {
 }
 
 // Planner makes the probe of one death: which modules of the current tree have to load for it to be healthy. ok is false
-// when nothing is left to load: empty is no pass.
+// when nothing is left to load: empty is no pass. A planner that also is a [Refuser] says of which runs it never has one.
 type Planner interface {
 	Plan(r run.Run, v classify.Verdict) (p probe.Plan, ok bool)
+}
+
+// Refuser is an optional power of a [Planner]: it knows the runs that it will never have a plan for, whatever becomes of
+// the tree, because nobody knows which interpreter they had, say. Such a run is declined at once, with no_prober; one whose
+// planner has not this power waits, as where nothing is left to load, and expires.
+type Refuser interface {
+	// Refuses says why, in one sentence for people, with what to do about it; empty for any other run.
+	Refuses(r run.Run) string
 }
 
 // Config is all that a healer needs. Stores, Classifier and Launcher are required.

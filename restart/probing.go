@@ -1,6 +1,7 @@
 package restart
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sort"
@@ -102,13 +103,38 @@ func (p *pass) probe(ctx context.Context, ds []*death) (all []*asked) {
 	return all
 }
 
+// tries reports whether the modules of a root can be tried for a run, and if they never can be, why: empty when there is
+// no prober.
+func (h *Healer) tries(d *death, root witness.Root) (ok bool, why string) {
+	rt := h.cfg.Runtimes[root.Runtime]
+	if rt.Prober == nil {
+		return false, ""
+	}
+	if r, is := rt.Planner.(Refuser); is {
+		why = r.Refuses(d.run)
+	}
+	return why == "", why
+}
+
+// probeable finds the roots that can be tried.
+func (p *pass) probeable(d *death) {
+	f := &d.facts
+	for _, r := range d.involved() {
+		ok, why := p.h.tries(d, r)
+		if ok {
+			f.Probeable = append(f.Probeable, r.Name)
+		}
+		f.Unprobeable = cmp.Or(f.Unprobeable, why)
+	}
+}
+
 // ask makes a death's question: what to load, and of which tree.
 func (p *pass) ask(ctx context.Context, d *death) (a *asked, runtime string) {
 	a = &asked{d: d}
 	var keys []string
 	known := true
 	for _, r := range d.involved() {
-		if rt := p.h.cfg.Runtimes[r.Runtime]; rt.Prober == nil || runtime != "" && runtime != r.Runtime {
+		if ok, _ := p.h.tries(d, r); !ok || runtime != "" && runtime != r.Runtime {
 			continue
 		}
 		runtime = r.Runtime

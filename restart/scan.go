@@ -109,11 +109,7 @@ func (p *pass) replay(ctx context.Context, r run.Run) (Past, error) {
 	heard(f, r)
 	f.Signature = p.h.cfg.Classifier.Classify(classify.Input{Text: d.note.Text, Exit: r.Ended.Exit, Cause: r.Ended.Cause,
 		Roots: roots(r.Roots), Workspaces: r.Workspaces})
-	for _, root := range d.involved() {
-		if rt, ok := p.h.cfg.Runtimes[root.Runtime]; ok && rt.Prober != nil {
-			f.Probeable = append(f.Probeable, root.Name)
-		}
-	}
+	p.probeable(d)
 	f.Quiet = &quiet.Result{Quiet: true}
 	if err := p.advance(ctx, d); err != nil {
 		return past, err

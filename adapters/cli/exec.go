@@ -20,6 +20,7 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/run"
 	"github.com/mulligan-dev/mulligan/probe/freshimport"
+	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/restart/managed"
 )
 
@@ -109,7 +110,7 @@ func (e *execCommand) run(c *cobra.Command, args []string) error {
 		return ownFailure(err)
 	}
 	defer h.close()
-	spec, err := e.spec(cfg, args)
+	spec, err := e.spec(cfg, h.cfg.Runtimes, args)
 	if err != nil {
 		return ownFailure(err)
 	}
@@ -125,7 +126,7 @@ func (e *execCommand) run(c *cobra.Command, args []string) error {
 }
 
 // spec is the run that the flags, the config and the command describe.
-func (e *execCommand) spec(cfg config.Config, args []string) (managed.Spec, error) {
+func (e *execCommand) spec(cfg config.Config, runtimes map[string]restart.Runtime, args []string) (managed.Spec, error) {
 	dir, err := e.env.dir()
 	if err != nil {
 		return managed.Spec{}, err
@@ -150,9 +151,6 @@ func (e *execCommand) spec(cfg config.Config, args []string) (managed.Spec, erro
 	}
 	// Now, not at the probe: an update may change what the name of the interpreter leads to.
 	rt, err := process.Runtime(recipe)
-	if err != nil {
-		e.warn("the new code cannot be tried before a restart, so this run is never put back: %v", err)
-	}
 	// A root of the config says what it means; one on the command line means the runtime of the program that stands beside it.
 	if len(e.roots) > 0 && rt != nil {
 		for i := range roots {
@@ -163,6 +161,12 @@ func (e *execCommand) spec(cfg config.Config, args []string) (managed.Spec, erro
 	}
 	spec := managed.Spec{Project: cfg.Project, Name: e.runName, Recipe: recipe, Runtime: rt, Roots: roots, Workspaces: workspaces,
 		WaitsFor: e.waits, Supervised: e.supervised, Silenced: e.silenced}
+	if err == nil {
+		err = untried(runtimes, spec)
+	}
+	if err != nil {
+		e.warn("the new code cannot be tried before a restart, so this run is never put back: %v", err)
+	}
 	if e.project != "" {
 		spec.Project = e.project
 	}
@@ -170,6 +174,28 @@ func (e *execCommand) spec(cfg config.Config, args []string) (managed.Spec, erro
 		spec.Name = nameOf(args)
 	}
 	return spec, nil
+}
+
+// untried says beforehand, when something can still be done about it, why none of a run's roots can ever be tried.
+func untried(runtimes map[string]restart.Runtime, s managed.Spec) error {
+	var why string
+	for _, root := range s.Roots {
+		rt := runtimes[root.Runtime]
+		r, ok := rt.Planner.(restart.Refuser)
+		switch {
+		case rt.Planner == nil:
+			continue
+		case ok:
+			why = r.Refuses(run.Run{Recipe: s.Recipe, Runtime: s.Runtime, Roots: s.Roots, Workspaces: s.Workspaces})
+		}
+		if !ok || why == "" {
+			return nil
+		}
+	}
+	if why == "" {
+		return nil
+	}
+	return errors.New(why)
 }
 
 // nameOf is the name of a run that nobody named: the program's, or, behind an interpreter, the script's or module's, so

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,7 +20,27 @@ type PythonPlanner struct {
 	Modules witness.Modules
 }
 
-var _ restart.Planner = PythonPlanner{}
+var _ interface {
+	restart.Planner
+	restart.Refuser
+} = PythonPlanner{}
+
+// Refuses implements restart.Refuser.
+func (PythonPlanner) Refuses(r run.Run) string { return unknownInterpreter(r, freshimport.Name) }
+
+// unknownInterpreter says why nothing can ever be tried for a run that has no interpreter of a runtime on record: it is
+// known at the run's boot or never. It is empty for the others.
+func unknownInterpreter(r run.Run, runtime string) string {
+	if r.Runtime != nil && r.Runtime.Name == runtime {
+		return ""
+	}
+	command := ""
+	if _, inner, ok := freshimport.Unwrap(r.Recipe.Command); ok {
+		command = " (" + filepath.Base(inner[0]) + ")"
+	}
+	return fmt.Sprintf("its command%s does not say which %s it runs. Start the interpreter itself, or a script that names it after \"#!\".",
+		command, runtime)
+}
 
 // Plan implements restart.Planner.
 func (p PythonPlanner) Plan(r run.Run, v classify.Verdict) (probe.Plan, bool) {

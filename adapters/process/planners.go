@@ -15,13 +15,19 @@ import (
 )
 
 // InterpreterPlanner makes the probe of one death for an [Interpreter], from the run's boot record and the tree as it is
-// now. A run of another runtime has no plan.
+// now. A run of another runtime has no plan and is refused.
 type InterpreterPlanner struct {
 	// Dialect is the runtime: freshimport.Node, Ruby, PHP or JVM.
 	Dialect freshimport.Dialect
 }
 
-var _ restart.Planner = InterpreterPlanner{}
+var _ interface {
+	restart.Planner
+	restart.Refuser
+} = InterpreterPlanner{}
+
+// Refuses implements restart.Refuser.
+func (p InterpreterPlanner) Refuses(r run.Run) string { return unknownInterpreter(r, p.Dialect.Name) }
 
 // Plan implements restart.Planner.
 func (p InterpreterPlanner) Plan(r run.Run, v classify.Verdict) (probe.Plan, bool) {

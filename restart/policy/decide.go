@@ -174,7 +174,7 @@ func late(f Facts) Decision {
 		return noWitness(f)
 	case len(f.Probeable) == 0:
 		return Decision{Verdict: Decline, Rule: 11, Code: NoProber, Written: Record, Loud: true,
-			Text: "There is no way to prove the new tree healthy: no prober for this root."}
+			Text: "There is no way to prove the new tree healthy: " + cmp.Or(f.Unprobeable, "no prober for this root.")}
 	case f.Probe == nil:
 		return Decision{Need: NeedProbe}
 	}

@@ -33,8 +33,10 @@ type Facts struct {
 	Marking run.Marking
 	// Silenced is set when the run's own failure notice was held back for the healer.
 	Silenced bool
-	// Roots are the names of the run's roots whose runtime has a prober.
-	Probeable []string
+	// Probeable are the names of the run's roots that can be tried, and Unprobeable is a sentence of why one never can be;
+	// empty when all it lacks is a prober.
+	Probeable   []string
+	Unprobeable string
 
 	// Age is how old the lineage's first claim is, or the death when there is no claim yet, less paused and disabled
 	// time. Held is that time.
