@@ -26,6 +26,9 @@ var ErrNoTarget = errors.New("nothing goes by that name")
 // Explain finds what a person means by target: a run id, a lineage, a launch id, or the name of the newest run that has
 // it ("name" or "project/name"). It is ErrNoTarget when nothing matches.
 func (h *Healer) Explain(ctx context.Context, target string) (Explanation, error) {
+	if target == "" { // a run that replaces none has no launch id, and is not meant by this
+		return Explanation{}, fmt.Errorf("the target is empty: %w: give a run's name, its id or its lineage", ErrNoTarget)
+	}
 	var found *run.Run
 	for r, err := range h.cfg.Stores.Runs.List(ctx) {
 		if err != nil {
@@ -63,7 +66,6 @@ func (h *Healer) explainRecord(ctx context.Context, target string) (x Explanatio
 			launch, replaced = r.Launch.ID, r.Launch.Run
 		}
 		switch target {
-		case "":
 		case r.Lineage, r.Key.String(), d.Run, d.Name, r.Project + "/" + d.Name, launch, replaced:
 			if x.Record == nil || r.First.After(x.Record.First) {
 				x.Record = &r
