@@ -3,9 +3,11 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/mulligan-dev/mulligan/ledger/session"
 	"github.com/mulligan-dev/mulligan/notify"
@@ -107,11 +109,32 @@ func usageCode(c *cobra.Command) int {
 // args makes an argument check whose error is printed like any other.
 func (s *shared) args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
-		if err := check(c, args); err != nil {
+		err := valued(c)
+		if err == nil {
+			err = check(c, args)
+		}
+		if err != nil {
 			return tell(c, s.env, &ExitError{Code: usageCode(c), Err: err})
 		}
 		return nil
 	}
+}
+
+// valued refuses flags that were given and are empty, as "$DIR" is where nobody set DIR: the default, or the working
+// folder, is not what was meant. Only free text may be empty.
+func valued(c *cobra.Command) error {
+	var errs []error
+	c.Flags().Visit(func(f *pflag.Flag) {
+		what, _ := pflag.UnquoteUsage(f)
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		if what != "TEXT" && slices.Contains(values, "") {
+			errs = append(errs, fmt.Errorf("--%s is empty: give a %s, or leave it out", f.Name, what))
+		}
+	})
+	return errors.Join(errs...)
 }
 
 // noneOr refuses arguments, and where a name was meant for a command says which there are.
@@ -134,6 +157,8 @@ func exactly(what string) cobra.PositionalArgs {
 		switch {
 		case len(args) == 0:
 			return fmt.Errorf("%s is missing: %s", what, c.UseLine())
+		case args[0] == "":
+			return fmt.Errorf("%s is empty: %s", what, c.UseLine())
 		case len(args) > 1:
 			return fmt.Errorf("%q is one argument too many: %s", args[1], c.UseLine())
 		}

@@ -94,8 +94,8 @@ func (r *runCommand) check(c *cobra.Command, args []string) error {
 		return usage("nothing is chosen: give a run's NAME, -a DIR or -p for all that is pending")
 	case chosen > 1:
 		return usage("NAME, -a and -p exclude one another: give one of them")
-	case c.Flags().Changed("all-in") && r.dir == "":
-		return usage("-a needs a folder")
+	case len(args) == 1 && args[0] == "":
+		return usage("NAME is empty: %s", c.UseLine())
 	}
 	return nil
 }
