@@ -49,8 +49,12 @@ func (s *writer) Exclusive(ctx context.Context, holder string) (func() error, er
 	if err != nil {
 		return nil, fmt.Errorf("take the writer lock: %w", err)
 	}
-	if err := durable.Await(ctx, l, 50*time.Millisecond); err != nil {
-		if ctx.Err() != nil {
+	ok, err := l.Try(false)
+	if err == nil && !ok {
+		err = durable.Await(ctx, l, 50*time.Millisecond)
+	}
+	if err != nil {
+		if !ok && ctx.Err() != nil {
 			err = &journal.HeldError{Holder: s.whom(), Err: err}
 		}
 		_ = l.Close()

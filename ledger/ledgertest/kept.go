@@ -364,9 +364,11 @@ func exclusive(ctx context.Context, s journal.Lock) error {
 			return err
 		}
 	}
-	next, err := s.Exclusive(ctx, "next")
+	over, end := context.WithDeadline(ctx, time.Unix(0, 0))
+	defer end()
+	next, err := s.Exclusive(over, "next")
 	if err != nil {
-		return err
+		return fmt.Errorf("take the free lock when no time is left to wait: %w", err)
 	}
 	if err := release(); err != nil {
 		return err

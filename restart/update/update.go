@@ -162,6 +162,9 @@ func (u *Updater) guard(ctx context.Context, roots []witness.Root, args []string
 	if wait == 0 {
 		wait = DefaultWait
 	}
+	if ctx.Err() != nil {
+		return row, fmt.Errorf("begin the update: %w: nothing was changed", context.Cause(ctx))
+	}
 	waiting, stop := context.WithTimeout(ctx, wait)
 	defer stop()
 	release, err := u.cfg.Lock.Exclusive(waiting, strings.Join(args, " "))

@@ -195,6 +195,21 @@ func TestLockHeld(t *testing.T) {
 	}
 }
 
+// TestCalledOff: an update whose caller has left before it began changes nothing, also when nobody holds the lock.
+func TestCalledOff(t *testing.T) {
+	t.Parallel()
+	home := memory.New(memory.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := newUpdater(t, home, trees{}, nil, nil).Do(ctx, nil, "copy", 0, func(context.Context) error {
+		t.Error("the update was made")
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) || len(rows(t, home)) != 0 {
+		t.Errorf("called off: %v, %d rows", err, len(rows(t, home)))
+	}
+}
+
 // fullJournal takes no rows.
 type fullJournal struct{ journal.Store }
 

@@ -20,7 +20,8 @@ type Store interface {
 // from its quiet check to the replacement's handshake. It ends with the process that holds it and is not inherited by
 // the processes which that one starts.
 type Lock interface {
-	// Exclusive waits for the lock until ctx ends, and then reports a [*HeldError] that also wraps the context's error.
+	// Exclusive waits for the lock until ctx ends, and then reports a [*HeldError] that also wraps the context's error. A
+	// lock that nobody holds is taken without any wait, and so also when no time is left.
 	// holder is shown to others that wait: the command, as a person would recognise it.
 	Exclusive(ctx context.Context, holder string) (release func() error, err error)
 	// Shared takes the lock beside other shared holders. It never waits: a lock that is held exclusively is a
