@@ -178,7 +178,10 @@ func viewRun(in ledger.Instances, r *run.Run) *runView {
 		if r.Ended.OK {
 			v.State = "ended"
 		}
-		v.Exit, v.Signal, v.Cause = &r.Ended.Exit.Code, r.Ended.Exit.Signal, string(r.Ended.Cause)
+		v.Signal, v.Cause = r.Ended.Exit.Signal, string(r.Ended.Cause)
+		if r.Ended.OK || r.Ended.Exit.Code != 0 { // a run inside its host breaks without an exit code
+			v.Exit = &r.Ended.Exit.Code
+		}
 	case restart.MayLive(in, *r):
 		v.State = "running"
 	default:

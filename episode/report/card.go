@@ -224,9 +224,10 @@ func culpritOf(f ledger.Facts) *ledger.Culprit {
 
 func death(d ledger.Death, o Options) string {
 	s := "broke at " + o.clock(d.At) + " during " + phase(d.Phase)
-	if d.Signal != "" {
+	switch {
+	case d.Signal != "":
 		s += ", by " + line(d.Signal)
-	} else {
+	case d.Exit != 0: // a program that breaks never exits with 0: then nobody saw its end, or it was none
 		s += ", exit code " + strconv.Itoa(d.Exit)
 	}
 	if !d.Booted.IsZero() && !d.At.IsZero() {

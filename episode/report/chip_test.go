@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/mulligan-dev/mulligan/episode/report"
@@ -33,6 +34,16 @@ func TestChips(t *testing.T) {
 		if _, ok := report.BuildChip(r, "somebody-else", options()); ok {
 			t.Errorf("%s marks a run that it does not know", state)
 		}
+	}
+}
+
+// TestDeathWithoutExit: of a death that nobody saw, or of a run inside its host, there is no exit code to tell.
+func TestDeathWithoutExit(t *testing.T) {
+	t.Parallel()
+	r := agent("lin-a", "coder", oldRev, ledger.Declined, "runner_lost", clock(2, 0))
+	r.Facts.Death.Exit = 0
+	if got := report.BuildCard(r, options()).Death; strings.Contains(got, "exit code") {
+		t.Errorf("the death: %s", got)
 	}
 }
 
