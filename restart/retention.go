@@ -12,6 +12,7 @@ import (
 	"github.com/mulligan-dev/mulligan/ledger/run"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
 	"github.com/mulligan-dev/mulligan/probe/canary/inside"
+	"github.com/mulligan-dev/mulligan/restart/policy"
 )
 
 const (
@@ -34,6 +35,8 @@ type Pruned struct {
 	Runs     int `json:"runs"`
 	// More is set when there was more than one call takes.
 	More bool `json:"more,omitempty"`
+	// Held is "disabled", "paused" or "canary" when nothing was taken away for that reason.
+	Held string `json:"held,omitempty"`
 }
 
 func (n Pruned) any() bool { return n != Pruned{} }
@@ -43,20 +46,25 @@ func (n Pruned) any() bool { return n != Pruned{} }
 // tombstone, so that its lineage cannot be claimed again. Whatever is open, untold, alive or rung is left alone, and so
 // is everything that a store has no power to remove.
 //
-// Nothing is pruned while the healer is paused or disabled.
+// Nothing is pruned while the healer is paused or disabled; Pruned.Held says so.
 //
 // The loop prunes once a day, beside its passes. One call takes a bounded number; it may be called at any time, by
 // several processes at once, and a process that is killed on the way loses nothing: the next call goes on.
 func (h *Healer) Prune(ctx context.Context) (Pruned, error) {
 	var n Pruned
-	if h.set.Retention < 0 || h.dry || h.set.Disabled || inside.Inert() {
-		return n, nil
+	if inside.Inert() {
+		return Pruned{Held: "canary"}, nil
 	}
 	// While the healer is held the ledger does not change.
 	switch st, err := h.cfg.Stores.Storm.State(ctx); {
 	case err != nil:
 		return n, fmt.Errorf("prune: read the pause and breaker state: %w", err)
-	case st.Paused != nil || st.Disabled != nil:
+	case h.set.Disabled || st.Disabled != nil:
+		return Pruned{Held: policy.Disabled}, nil
+	case st.Paused != nil:
+		return Pruned{Held: policy.Paused}, nil
+	}
+	if h.set.Retention < 0 || h.dry {
 		return n, nil
 	}
 	p := &pruning{h: h, now: h.cfg.Now(), n: &n, kept: map[ledger.Key]bool{}, episodes: map[string]bool{}}

@@ -105,12 +105,16 @@ func TestPruneLeavesWhatIsOwed(t *testing.T) {
 			t.Fatal("the story is wrong: the notice was taken")
 		}
 		time.Sleep(100 * 24 * time.Hour)
-		nothing := func(what string, h *restart.Healer) {
+		held := func(what string, h *restart.Healer, why string) {
 			t.Helper()
 			n, err := h.Prune(t.Context())
-			if err != nil || n != (restart.Pruned{}) {
-				t.Errorf("%s: %+v, %v, want nothing", what, n, err)
+			if err != nil || n != (restart.Pruned{Held: why}) {
+				t.Errorf("%s: %+v, %v, want nothing, held by %q", what, n, err, why)
 			}
+		}
+		nothing := func(what string, h *restart.Healer) {
+			t.Helper()
+			held(what, h, "")
 		}
 		told := with(func(c *restart.Config) { c.Notifiers = []notify.Notifier{&shown} })
 		nothing("open and untold", told)
@@ -127,8 +131,8 @@ func TestPruneLeavesWhatIsOwed(t *testing.T) {
 		pause(func(cur storm.State, now stamp.Time) storm.State {
 			return cur.Pause(storm.Pause{Since: now, Reason: storm.ReasonByHand})
 		})
-		nothing("paused", told)
-		nothing("disabled", with(func(c *restart.Config) { c.Settings.Disabled = true }))
+		held("paused", told, policy.Paused)
+		held("disabled", with(func(c *restart.Config) { c.Settings.Disabled = true }), policy.Disabled)
 		pause(func(cur storm.State, now stamp.Time) storm.State { return cur.Resume(now) })
 		n, err := told.Prune(t.Context())
 		if err != nil || n.Records != 1 || n.Evidence != 1 || n.Runs != 2 {
