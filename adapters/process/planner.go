@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/mulligan-dev/mulligan/classify"
@@ -51,15 +52,11 @@ func (p PythonPlanner) Plan(r run.Run, v classify.Verdict) (probe.Plan, bool) {
 	if prog, err := Resolve(r.Recipe); err == nil && prog != nil {
 		d.Entry = prog.Entry
 	}
-	roots := make([]classify.Root, len(r.Roots))
-	for i, root := range r.Roots {
-		roots[i] = root.Root
-	}
-	rt := r.Runtime
+	rt, modules := r.Runtime, freshimport.Modules(d)
 	return freshimport.Plan(freshimport.Setting{
-		Runtime: freshimport.Runtime{Interpreter: rt.Interpreter, Args: rt.Args, Path: rt.Path},
-		Env:     r.Recipe.Env, Roots: roots, Workspaces: r.Workspaces, Real: real,
-	}, freshimport.Modules(d))
+		Runtime: freshimport.Runtime{Interpreter: rt.Interpreter, Args: rt.Args, Path: p.reach(r, modules)},
+		Env:     r.Recipe.Env, Roots: rootsOf(r), Workspaces: r.Workspaces, Real: real,
+	}, modules)
 }
 
 // exists reports whether the current tree has a module: in a folder of a root, or on the run's search path. What ends
@@ -69,11 +66,47 @@ func (p PythonPlanner) exists(r run.Run, module string) bool {
 		_, err := os.Stat(module)
 		return err == nil
 	}
-	var dirs []string
-	for _, root := range r.Roots {
-		dirs = append(dirs, root.Dirs...)
+	return p.in(append(places(r, module), r.Runtime.Path...), module)
+}
+
+// reach is the run's search path, and behind it the folders of the roots that have modules which it does not lead to: the
+// stack shows that the run had them. Its program put the folder there, as servers and task runners do with the working
+// folder, or the tree is installed in development mode; neither stands on a command line.
+func (p PythonPlanner) reach(r run.Run, modules []string) []string {
+	path := slices.Clone(r.Runtime.Path)
+	for _, m := range modules {
+		m, _ = freshimport.IsMain(m)
+		if strings.Contains(m, "/") || p.in(path, m) {
+			continue
+		}
+		for _, d := range places(r, m) {
+			// The interpreter's own packages come behind its library, where it finds them itself.
+			if own := filepath.Base(d); own != "site-packages" && own != "dist-packages" && p.in([]string{d}, m) {
+				path = append(path, d)
+				break
+			}
+		}
 	}
-	dirs = append(dirs, r.Runtime.Path...)
+	return path
+}
+
+// places are the folders of the roots that a search path may name to lead to a module: where a checkout has its code, and
+// what lies above a root that is itself the package.
+func places(r run.Run, module string) (dirs []string) {
+	top, _, _ := strings.Cut(module, ".")
+	for _, root := range r.Roots {
+		for _, d := range root.Dirs {
+			dirs = append(dirs, d, filepath.Join(d, "src"), filepath.Join(d, "lib"))
+			if filepath.Base(d) == top {
+				dirs = append(dirs, filepath.Dir(d))
+			}
+		}
+	}
+	return dirs
+}
+
+// in reports whether one of the folders has a module.
+func (p PythonPlanner) in(dirs []string, module string) bool {
 	for _, f := range p.Modules.Files(module) {
 		for _, d := range dirs {
 			if _, err := os.Stat(filepath.Join(d, f)); err == nil {
