@@ -43,7 +43,8 @@ type Command struct {
 }
 
 // Parse reads a command line. ok is false when it does not name a Python interpreter, directly or behind what [Unwrap] takes
-// away; a script that is started by its own path is expanded with [Shebang] beforehand.
+// away, and when its program runs another with an interpreter of its choice (poetry run); a script that is started by its
+// own path is expanded with [Shebang] beforehand.
 func Parse(argv []string) (c Command, ok bool) {
 	argv, ok = c.unwrap(argv)
 	if !ok || len(argv) == 0 || !IsPython(argv[0]) {
@@ -53,6 +54,9 @@ func Parse(argv []string) (c Command, ok bool) {
 	var flags flagSet
 	c.Entry = flags.parse(argv[1:])
 	c.Args, c.ignoreEnv, c.safePath = flags.kept, flags.ignoreEnv, flags.safePath
+	if c.Entry.manager(argv) {
+		return Command{}, false
+	}
 	return c, true
 }
 

@@ -39,6 +39,11 @@ func TestParse(t *testing.T) {
 		{"python3 -- -odd.py", &C{Interpreter: "python3", Entry: script("-odd.py")}},
 		{"python3 -m", &C{Interpreter: "python3", Entry: code}},
 		{"python2.7 -Qnew -3 x.py", &C{Interpreter: "python2.7", Args: []string{"-Qnew", "-3"}, Entry: script("x.py")}},
+		{"/opt/poetry/bin/python /root/.local/bin/poetry -C srv run python -m acme", nil},
+		{"python3 -m pipenv run acme", nil},
+		{"/opt/conda/bin/python /opt/conda/bin/conda run -n acme python agent.py", nil},
+		{"python3 /opt/bin/poetry install", &C{Interpreter: "python3", Entry: script("/opt/bin/poetry")}},
+		{"python3 run.py poetry run", &C{Interpreter: "python3", Entry: script("run.py")}},
 		{"pypy3 x.py", &C{Interpreter: "pypy3", Entry: script("x.py")}},
 		{"python3.13t x.py", &C{Interpreter: "python3.13t", Entry: script("x.py")}},
 

@@ -25,6 +25,15 @@ var wrappers = map[string]wrapper{
 	"taskset": {first: 1, alone: "p"},
 }
 
+// managers are programs in Python that run a command ("poetry run python agent.py") with the interpreter of an environment
+// that they choose. Their own interpreter loads none of the command's code.
+var managers = []string{"poetry", "pipenv", "pdm", "hatch", "rye", "uv", "pipx", "conda", "mamba"}
+
+// manager reports whether a program is such a manager, told to run a command.
+func (e Entry) manager(argv []string) bool {
+	return (e.Kind == Script || e.Kind == Module) && contains(managers, path.Base(e.Name)) && contains(argv, "run")
+}
+
 // Unwrap is the command that a command line comes to: without env(1) and what it is told, and without those wrappers that
 // start their last arguments as they are (nice, nohup, setsid, stdbuf, timeout, ionice, taskset), which may be nested.
 // around has what env(1) was told, for [Command.Over]. ok is false when there is no command, or an option is not read;
