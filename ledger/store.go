@@ -44,8 +44,9 @@ type Store interface {
 	Get(ctx context.Context, k Key) (Record, error)
 	// Update reads, lets f decide and writes, as one step against every other process. now is the store's clock, read
 	// inside the step. What f returns with a nil error is written and returned, unless its revision is the present one:
-	// then nothing is written. f may apply several changes, must keep the key, and must not block. An error of f is
-	// returned, wrapped, and nothing is written; with any other error the change may be written or not: read again.
+	// then nothing is written; another key or an earlier revision is refused. f may apply several changes and must not
+	// block. An error of f is returned, wrapped, and nothing is written; with any other error the change may be written
+	// or not: read again.
 	Update(ctx context.Context, k Key, f func(cur Record, now stamp.Time) (Record, error)) (Record, error)
 	// List yields every record in no particular order; one that cannot be used is yielded as its *DamageError and does
 	// not end the list.

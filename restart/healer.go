@@ -28,8 +28,9 @@ type Runtime struct {
 	Prober  probe.Prober
 }
 
-// Planner makes the probe of one death: which modules of the current tree have to load for it to be healthy. ok is false
-// when nothing is left to load: empty is no pass. A planner that also is a [Refuser] says of which runs it never has one.
+// Planner makes the probe of one death: which modules of the current tree have to load for it to be healthy, of those on the
+// failing stack (Verdict.ManagedModules) and the one that was asked for (Verdict.Module). ok is false when nothing is left
+// to load: empty is no pass. A planner that also is a [Refuser] says of which runs it never has one.
 type Planner interface {
 	Plan(r run.Run, v classify.Verdict) (p probe.Plan, ok bool)
 }
