@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/classify/pack"
@@ -39,6 +41,7 @@ func newClassify(s *shared) *cobra.Command {
 			"the end is read.\n\n" +
 			"With -j there is one JSON object for each case, on a line of its own. A file that cannot be read is an error that\n" +
 			"names the file and the field; the others go on, and the exit code is 1.",
+		Args: s.args(cobra.ArbitraryArgs),
 		RunE: s.run(k.run),
 	}
 	c.Flags().StringArrayVar(&k.managed, "managed", nil, "managed code for plain text, `NAME=DIR`; repeatable")
@@ -168,10 +171,13 @@ func readPack(file, path string) (*pack.Pack, error) {
 
 // plain is what the flags say about plain text.
 func (k *classifyCommand) plain() (classify.Input, error) {
-	in := classify.Input{Exit: classify.Exit{Code: k.exit, Signal: k.signal}}
-	// A process that a signal ended has no exit code.
+	in := classify.Input{Exit: classify.Exit{Code: k.exit}}
 	if k.signal != "" {
-		in.Exit.Code = -1
+		name, ok := signalName(k.signal)
+		if !ok {
+			return in, usage("--signal is %q, want the name of a signal, such as SIGKILL, or its number", k.signal)
+		}
+		in.Exit = classify.Exit{Code: -1, Signal: name} // a process that a signal ended has no exit code
 	}
 	for _, m := range k.managed {
 		module, dir, ok := strings.Cut(m, "=")
@@ -183,6 +189,17 @@ func (k *classifyCommand) plain() (classify.Input, error) {
 	}
 	in.Workspaces = k.workspaces
 	return in, nil
+}
+
+// signalName is a signal's name as the system writes it: of its number, and of a name without its prefix or in small
+// letters, as kill(1) takes them.
+func signalName(s string) (name string, ok bool) {
+	if n, err := strconv.Atoi(s); err == nil {
+		name = unix.SignalName(unix.Signal(n))
+		return name, name != ""
+	}
+	name = "SIG" + strings.TrimPrefix(strings.ToUpper(s), "SIG")
+	return name, unix.SignalNum(name) != 0
 }
 
 // file reads one file and hands its cases on.
