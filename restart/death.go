@@ -117,6 +117,10 @@ func (p *pass) load(ctx context.Context, it *ring) (*death, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the run that rang is not registered: %w", err)
 	}
+	if ProgramLives(p.h.cfg.Stores.Instances, r) {
+		p.premature(r)
+		return nil, nil
+	}
 	if _, answered, err := p.h.cfg.Stores.Answers.Answer(ctx, r.ID); err != nil {
 		return nil, fmt.Errorf("look for an answer: %w", err)
 	} else if answered {
@@ -144,6 +148,17 @@ func (p *pass) load(ctx context.Context, it *ring) (*death, error) {
 		return nil, nil
 	}
 	return d, nil
+}
+
+// premature leaves a doorbell until its run is over: a program may ring, and then go on in another thread, or be about to
+// end. Two processes would share the name otherwise. It is said once.
+func (p *pass) premature(r run.Run) {
+	key := "premature/" + r.ID
+	if p.h.shown[key] {
+		return
+	}
+	p.h.shown[key] = true
+	p.h.log.Warn("a run rang and still runs: its doorbell waits for its end", "name", r.Name, "project", r.Project, "run", r.ID, "pid", r.PID)
 }
 
 // owns reports that a record has the death of r, or its end as a replacement, and needs the doorbell no more.

@@ -83,7 +83,8 @@ type Healer struct {
 	// owed are the episodes whose report or row may be behind, with the records that are ahead; nil until the first full
 	// pass has looked.
 	owed map[string][]ledger.Key
-	// shown are the notices that were shown while the state, which would remember them, could not be read.
+	// shown are the notices that were shown while the state, which would remember them, could not be read, and what else
+	// is said once in this healer's life.
 	shown map[string]bool
 	// changes are the last changes of roots, by their place.
 	changes map[string]change

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mulligan-dev/mulligan/internal/host"
+	"github.com/mulligan-dev/mulligan/ledger/doorbell"
 	"github.com/mulligan-dev/mulligan/ledger/run"
 	"github.com/mulligan-dev/mulligan/restart"
 )
@@ -144,4 +146,35 @@ func TestHealersWithDifferentSwitches(t *testing.T) {
 	w.tell("update")
 	scout.dies()
 	w.passUntil("the replacement to work", func() bool { return w.has("scout-done") })
+}
+
+// TestRungWhileItRuns: a program that rings by itself and then goes on, in another thread or because its end takes long, is
+// not put back beside itself. Its doorbell waits for its end, and then it is put back once.
+//
+// Seen to fail: with a load that does not ask whether the program lives.
+func TestRungWhileItRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	w.branch("v2", renamed...)
+	scout := w.broken("scout", "count:starts-scout", "mark:preparing")
+	w.update("v2")
+	rested()
+	note := doorbell.Note{Schema: doorbell.Schema, Run: scout.run().ID, At: host.Now(), Phase: run.Preparing, Text: w.traceback(), Silenced: true}
+	note.Exit.Code = 1
+	if err := w.home.Doorbell().Ring(w.ctx, note); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if res := w.pass(); len(res.Outcomes) != 0 || w.bells() != 1 {
+			t.Fatalf("while the program lives: %+v, %d doorbells", res.Outcomes, w.bells())
+		}
+	}
+	w.wantStarts(scout, 1)
+	w.tell("update")
+	scout.dies()
+	w.passUntil("scout to end well", func() bool { return w.stands(scout) == "settled_ok replacement_ok" })
+	w.wantStarts(scout, 2)
+	if n := w.bells(); n != 0 {
+		t.Errorf("%d doorbells are left", n)
+	}
 }

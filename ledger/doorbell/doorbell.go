@@ -12,7 +12,7 @@
 // unreadable and the file's place.
 //
 // What is promised: a note is removed only after a record that owns the death was synced by the remover, or the death
-// was answered.
+// was answered. A note of a run whose program still lives waits until that has ended.
 package doorbell
 
 import (
