@@ -20,8 +20,8 @@ func newPhase(s *shared) *cobra.Command {
 		Use:   "phase NAME",
 		Short: "Mark how far the run has come that this is called in",
 		Long: "Mark how far a run has come. It is for programs that run under exec --phases, which tells them the file to mark\n" +
-			"in $" + managed.PhaseFileVar + ". The mark is durable when the command returns, so call it before the work that\n" +
-			"it announces. The highest mark counts; in rising order:\n" +
+			"in $" + managed.PhaseFileVar + ". The mark can be seen when the command returns, also after a kill, so call it before\n" +
+			"the work that it announces. The highest mark counts; in rising order:\n" +
 			"  " + strings.Join(names, ", "),
 		Args:      s.args(exactly("NAME")),
 		ValidArgs: names,

@@ -362,4 +362,10 @@ func TestMark(t *testing.T) {
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("and left a file: %v", err)
 	}
+	if err := managed.Mark(filepath.Join(filepath.Dir(file), "gone", "phase"), run.Preparing); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a mark where nobody looks: %v", err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 0 {
+		t.Errorf("and left %v, %v", left, err)
+	}
 }

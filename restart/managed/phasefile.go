@@ -33,7 +33,8 @@ func makePhaseFile(path string) error {
 }
 
 // Mark appends a phase to the file that a managed program finds in MULLIGAN_PHASE_FILE. It is what `mulligan phase`
-// does; a program may as well append the line itself.
+// does; a program may as well append the line itself. A file that is not there is no run's that is under way, and nobody
+// would see the mark: that is an error.
 func Mark(file string, p run.Phase) error {
 	if _, err := run.ParsePhase(string(p)); err != nil {
 		return err

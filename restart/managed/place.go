@@ -2,6 +2,7 @@ package managed
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 
 	"github.com/mulligan-dev/mulligan/internal/durable"
@@ -22,6 +23,9 @@ func put(path string, content []byte) (err error) {
 // appendLine adds a line to a file that is there, in one write. It survives the process, which is all that a phase mark
 // needs, and is not flushed: a machine that goes down takes the run with it.
 func appendLine(path, line string) (err error) {
+	if _, err := os.Lstat(path); err != nil {
+		return err
+	}
 	d, err := durable.System{}.Open(filepath.Dir(path))
 	if err != nil {
 		return err
