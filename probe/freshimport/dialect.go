@@ -20,6 +20,9 @@ type Dialect struct {
 	Ask []string
 
 	programs []string // base names of the interpreter; a version may follow
+	// managers are scripts that start another program: it is the run's, and which file it is no command line says. A probe
+	// that took it for a module would run it.
+	managers []string
 	flags    []rule
 	env      []string // variables that are kept besides those of [Env] that are no language's
 	// pathVariable holds a search path that the plan's Path carries; where said is set it counts only when no flag gave
@@ -76,7 +79,21 @@ func (d Dialect) IsInterpreter(command string) bool {
 
 // Parse reads a command line as [Parse] does for Python. Folders and files in the result are as written; see
 // [Dialect.Runtime].
-func (d Dialect) Parse(argv []string) (c Command, ok bool) {
+func (d Dialect) Parse(argv []string) (Command, bool) {
+	c, ok := d.parse(argv)
+	if ok && c.Entry.Kind == Script && d.manager(c.Entry.Name) {
+		return Command{}, false
+	}
+	return c, ok
+}
+
+// manager reports whether a script starts the program that its arguments or a project file name.
+func (d Dialect) manager(script string) bool {
+	base := path.Base(script)
+	return contains(d.managers, strings.TrimSuffix(base, path.Ext(base)))
+}
+
+func (d Dialect) parse(argv []string) (c Command, ok bool) {
 	argv, ok = c.unwrap(argv)
 	if !ok || len(argv) == 0 || !d.IsInterpreter(argv[0]) {
 		return Command{}, false

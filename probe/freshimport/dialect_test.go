@@ -38,6 +38,12 @@ func TestDialects(t *testing.T) {
 		{dialect: "node", argv: "env NODE_PATH=/a:b node agent.js", path: "/a /run/b", entry: "agent.js"},
 		{dialect: "node", argv: "node --test", no: true},
 		{dialect: "node", argv: "node --run build", no: true},
+		{dialect: "node", argv: "/usr/bin/node /usr/bin/npm start", no: true},
+		{dialect: "node", argv: "node /usr/lib/node_modules/npm/bin/npm-cli.js run agent", no: true},
+		{dialect: "node", argv: "node -- /srv/acme/node_modules/.bin/tsx agent.ts", no: true},
+		{dialect: "node", argv: "node agent.js npm", entry: "agent.js"},
+		{dialect: "ruby", argv: "ruby /usr/bin/bundle exec ruby agent.rb", no: true},
+		{dialect: "php", argv: "php /usr/bin/composer.phar run agent", no: true},
 		{dialect: "node", argv: "nodemon agent.js", no: true},
 		{dialect: "node", argv: "node-gyp build", no: true},
 

@@ -7,7 +7,8 @@ var (
 	// as the search path.
 	Node = Dialect{
 		Name: "node", Ask: []string{"-p", "process.execPath"}, programs: []string{"node", "nodejs"}, pathVariable: "NODE_PATH",
-		env: []string{"NODE_ENV", "NODE_EXTRA_CA_CERTS", "NODE_ICU_DATA", "NODE_PRESERVE_SYMLINKS", "NODE_PRESERVE_SYMLINKS_MAIN", "NODE_NO_WARNINGS"},
+		managers: []string{"npm", "npm-cli", "npx", "npx-cli", "yarn", "yarnpkg", "pnpm", "pnpx", "corepack", "nodemon", "pm2", "pm2-runtime", "forever", "tsx", "ts-node"},
+		env:      []string{"NODE_ENV", "NODE_EXTRA_CA_CERTS", "NODE_ICU_DATA", "NODE_PRESERVE_SYMLINKS", "NODE_PRESERVE_SYMLINKS_MAIN", "NODE_NO_WARNINGS"},
 		flags: []rule{
 			{name: "--require", value: next, use: preload}, {name: "-r", value: next, use: preload, as: "--require"},
 			{name: "--import", value: next, use: preload}, {name: "--loader", value: next, use: preload},
@@ -41,7 +42,7 @@ var (
 	// Ruby is MRI and what takes its flags. RUBYLIB is kept as part of the search path, RUBYOPT is not: a run that needs
 	// bundler's set-up says so with -r.
 	Ruby = Dialect{
-		Name: "ruby", Ask: []string{"--disable-all", "-e", "print RbConfig.ruby"}, programs: []string{"ruby"}, pathVariable: "RUBYLIB",
+		Name: "ruby", Ask: []string{"--disable-all", "-e", "print RbConfig.ruby"}, programs: []string{"ruby"}, pathVariable: "RUBYLIB", managers: []string{"bundle", "bundler", "foreman"},
 		env: []string{"GEM_HOME", "GEM_PATH", "BUNDLE_GEMFILE", "BUNDLE_PATH", "BUNDLE_WITHOUT", "BUNDLE_APP_CONFIG", "RUBYGEMS_GEMDEPS"},
 		flags: []rule{
 			{name: "--encoding", value: next, use: keep}, {name: "--external-encoding", value: next, use: keep}, {name: "--internal-encoding", value: next, use: keep},
@@ -58,7 +59,7 @@ var (
 	// PHP is the command line interpreter of PHP. Its ini files, folders of ini files and settings are kept; the prober
 	// turns off what prepends files and what writes compiled code.
 	PHP = Dialect{
-		Name: "php", Ask: []string{"-n", "-r", "echo PHP_BINARY;"}, programs: []string{"php", "php-cli"},
+		Name: "php", Ask: []string{"-n", "-r", "echo PHP_BINARY;"}, programs: []string{"php", "php-cli"}, managers: []string{"composer"},
 		env: []string{"PHPRC", "PHP_INI_SCAN_DIR", "APP_ENV"},
 		flags: []rule{
 			{name: "--define", value: next, use: keep, as: "-d"}, {name: "--php-ini", value: next, use: preload, as: "-c"}, {name: "--no-php-ini", use: keep, as: "-n"},

@@ -16,7 +16,8 @@
 // around it are imported, as they are when the program starts.
 //
 // It refuses to call nothing a pass: without modules there is no plan. What it cannot read, such as a shell, a wrapper
-// that [Unwrap] does not know or a file of arguments, is no command line of an interpreter; it never guesses.
+// that [Unwrap] does not know, a script that starts another program (npm start, poetry run, bundle exec) or a file of
+// arguments, is no command line of an interpreter; it never guesses.
 //
 // The package is pure. What the file system says comes in as values and functions.
 package freshimport
