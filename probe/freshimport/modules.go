@@ -27,7 +27,8 @@ func IsMain(name string) (target string, is bool) {
 type Death struct {
 	Verdict classify.Verdict
 	// Entry is the run's program, from its command line. Its File is compared with the frames. Where it has no kind, as
-	// behind a wrapper that says nothing, the program is the module or script at the bottom of the stack.
+	// behind a wrapper that says nothing, or is not on the stack, as where it started the program that died, the program is
+	// the module or script at the bottom of the stack.
 	Entry Entry
 	// Dir is the run's working folder; relative file names in frames are below it.
 	Dir string
@@ -89,11 +90,11 @@ func (d Death) scripts() (names []string) {
 }
 
 // bottom is the module in which the failing thread began, and the name under which it is asked for as the run's
-// program; empty when the command line names the program, or the stack does not begin with code that a file or module
+// program; empty when the stack has the program of the command line, or does not begin with code that a file or module
 // runs at its top. Such code may be an import whose importer is cut off: then a little less is proven, while the other
 // mistake would run the program once more.
 func (d Death) bottom() (module, asMain string) {
-	if d.Entry.Kind != "" {
+	if d.Entry.Kind != "" && (d.entered() || d.cut()) {
 		return "", ""
 	}
 	byName := false
@@ -116,6 +117,24 @@ func (d Death) bottom() (module, asMain string) {
 		}
 	}
 	return "", ""
+}
+
+// entered reports whether the program of the command line is on the stack.
+func (d Death) entered() bool {
+	written := d.absolute(d.Entry.Name)
+	return slices.ContainsFunc(d.Verdict.Frames, func(f classify.Frame) bool {
+		if d.Entry.Kind == Module {
+			return f.Module == d.Entry.Name || f.Module == d.Entry.Name+".__main__"
+		}
+		file := d.absolute(f.File)
+		return f.File != "" && d.Entry.Kind == Script && (file == path.Clean(d.Entry.File) || file == written)
+	})
+}
+
+// cut reports whether the bottom of the stack may be missing: Node.js prints ten frames, and begins with its own where
+// there were no more.
+func (d Death) cut() bool {
+	return d.Verdict.Runtime == Node.Name && (len(d.Verdict.Frames) == 0 || !strings.Contains(d.Verdict.Frames[0].File, "internal/main/"))
 }
 
 func (d Death) absolute(file string) string {

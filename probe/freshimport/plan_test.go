@@ -90,6 +90,19 @@ func TestModules(t *testing.T) {
 			"acme.loop", "the file is asked for, not the name"},
 		{"another script", freshimport.Death{Verdict: script, Dir: "/srv/acme", Exists: all,
 			Entry: freshimport.Entry{Kind: freshimport.Script, Name: "/x/agent.py", File: "/x/agent.py"}}, "bin.agent acme.loop", ""},
+		{"a script that another one started", freshimport.Death{Exists: all, Dir: "/srv/acme", Verdict: classify.Verdict{
+			ManagedModules: []string{"bin.agent", "acme.loop"}, Frames: []classify.Frame{
+				{File: "bin/agent.py", Function: "<module>", Module: "bin.agent"}, {File: "/srv/acme/loop.py", Function: "go", Module: "acme.loop"}},
+		}, Entry: freshimport.Entry{Kind: freshimport.Script, Name: "start.py", File: "/srv/acme/start.py"}}, "main:/srv/acme/bin/agent.py acme.loop",
+			"importing bin.agent would run the program, though the command line names another"},
+		{"imports of the script of the command line", freshimport.Death{Exists: all, Dir: "/srv/acme", Verdict: classify.Verdict{
+			ManagedModules: []string{"acme.agent", "acme.loop"}, Frames: []classify.Frame{
+				{File: "start.py", Function: "<module>"}, {File: "/srv/acme/agent.py", Function: "<module>", Module: "acme.agent"},
+				{File: "/srv/acme/loop.py", Function: "go", Module: "acme.loop"}},
+		}, Entry: freshimport.Entry{Kind: freshimport.Script, Name: "start.py", File: "/srv/acme/start.py"}}, "acme.agent acme.loop", ""},
+		{"Node.js whose stack is cut off", freshimport.Death{Exists: all, Dir: "/srv/acme", Verdict: classify.Verdict{Runtime: "node",
+			ManagedModules: []string{"./loop.js"}, Frames: []classify.Frame{{File: "/srv/acme/loop.js", Function: "Object.<anonymous>", Module: "./loop.js"}},
+		}, Entry: freshimport.Entry{Kind: freshimport.Script, Name: "agent.js", File: "/srv/acme/agent.js"}}, "./loop.js", "agent.js may lie below"},
 		{"script without frames", freshimport.Death{Verdict: classify.Verdict{ManagedModules: []string{"agent"}}, Exists: all, Entry: byScript},
 			"main:/srv/real/agent.py", ""},
 		{"a module of the script's name", freshimport.Death{Exists: all, Dir: "/", Verdict: classify.Verdict{
