@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/ledger"
@@ -118,7 +119,7 @@ func (p *pass) load(ctx context.Context, it *ring) (*death, error) {
 		return nil, fmt.Errorf("the run that rang is not registered: %w", err)
 	}
 	if ProgramLives(p.h.cfg.Stores.Instances, r) {
-		p.premature(r)
+		p.premature(r, it.note.At)
 		return nil, nil
 	}
 	if _, answered, err := p.h.cfg.Stores.Answers.Answer(ctx, r.ID); err != nil {
@@ -151,8 +152,10 @@ func (p *pass) load(ctx context.Context, it *ring) (*death, error) {
 }
 
 // premature leaves a doorbell until its run is over: a program may ring, and then go on in another thread, or be about to
-// end. Two processes would share the name otherwise. It is said once.
-func (p *pass) premature(r run.Run) {
+// end. Two processes would share the name otherwise. It is said once, and looked at again after as long as it has lain
+// there: whoever watches the program rings at its end, but may have been killed.
+func (p *pass) premature(r run.Run, rang stamp.Time) {
+	p.due(p.now.Add(max(time.Second, p.now.Sub(rang))))
 	key := "premature/" + r.ID
 	if p.h.shown[key] {
 		return

@@ -3,6 +3,7 @@ package e2e
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mulligan-dev/mulligan/internal/host"
 	"github.com/mulligan-dev/mulligan/ledger/doorbell"
@@ -165,8 +166,12 @@ func TestRungWhileItRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if res := w.pass(); len(res.Outcomes) != 0 || w.bells() != 1 {
+		res := w.pass()
+		if len(res.Outcomes) != 0 || w.bells() != 1 {
 			t.Fatalf("while the program lives: %+v, %d doorbells", res.Outcomes, w.bells())
+		}
+		if in := res.Next.Sub(host.Now()); res.Next.IsZero() || in > time.Minute {
+			t.Fatalf("the next look is in %s (%+v)", in, res.Next)
 		}
 	}
 	w.wantStarts(scout, 1)
