@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/internal/durable"
 	"github.com/mulligan-dev/mulligan/probe"
 	"github.com/mulligan-dev/mulligan/probe/freshimport"
 	"golang.org/x/sys/unix"
@@ -93,12 +94,11 @@ func (p *Command) probe(ctx context.Context, plan probe.Plan, began time.Time) p
 
 // one runs the command for one module.
 func (p *Command) one(ctx context.Context, plan probe.Plan, module string) probe.Result {
-	work, err := os.MkdirTemp(p.loader.temp, "mulligan-probe-")
+	work, remove, err := durable.Scratch(p.loader.temp, scratch)
 	if err != nil {
 		return unknown(err)
 	}
-	// As with the interpreters: what cannot be removed is in the system's temporary folder.
-	defer func() { _ = os.RemoveAll(work) }()
+	defer remove()
 	run, err := p.start(plan, module, work)
 	if err != nil {
 		return unknown(fmt.Errorf("start the probe's command: %w: check that it is installed", err))

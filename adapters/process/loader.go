@@ -10,8 +10,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mulligan-dev/mulligan/internal/durable"
 	"github.com/mulligan-dev/mulligan/probe"
 )
+
+// scratch is how the name of a probe's folder begins. Probes share it, so that each takes away what any other left behind.
+const scratch = "mulligan-probe-"
 
 // loader is what every prober that starts an interpreter has in common: the interpreter runs a small program that reads
 // from descriptor 3 what to load, and writes to descriptor 4 what it has proven, marked with a nonce that no module sees.
@@ -58,12 +62,11 @@ func (p *loader) probe(ctx context.Context, plan probe.Plan) (probe.Result, erro
 	if err := p.checkPlan(plan); err != nil {
 		return finish(unknown(err)), nil
 	}
-	own, err := os.MkdirTemp(p.temp, "mulligan-probe-")
+	own, remove, err := durable.Scratch(p.temp, scratch)
 	if err != nil {
 		return finish(unknown(err)), nil
 	}
-	// What a module left there is of no more use; what cannot be removed is in the system's temporary folder.
-	defer func() { _ = os.RemoveAll(own) }()
+	defer remove() // what a module left there is of no more use
 	work, err := os.MkdirTemp(own, "work-")
 	if err != nil {
 		return finish(unknown(err)), nil

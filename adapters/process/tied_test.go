@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,17 +30,20 @@ func runAsProber(tree string) int {
 	return 1
 }
 
-// TestProbeEndsWithItsProber: a host that is killed while a module hangs leaves no interpreter behind.
+// TestProbeEndsWithItsProber: a host that is killed while a module hangs leaves no interpreter behind, and its folder no
+// longer than to the next probe. While the host lives the folder is its own, also when it is stopped.
 //
-// Seen to fail: with a child that is not tied.
+// Seen to fail: with a child that is not tied; with a folder that nobody holds, and with one that nobody takes away.
 func TestProbeEndsWithItsProber(t *testing.T) {
 	t.Parallel()
 	python := require.Program(t, "python3", "apt-get install python3")
 	tree := t.TempDir()
 	note := filepath.Join(tree, "note")
 	module := fmt.Sprintf("import os, time\nopen(%q, 'w').write(str(os.getpid()) + '.')\ntime.sleep(3600)\n", note)
-	if err := os.WriteFile(filepath.Join(tree, "hangs.py"), []byte(module), 0o600); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{"hangs.py": module, "fine.py": ""} {
+		if err := os.WriteFile(filepath.Join(tree, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	host := exec.CommandContext(t.Context(), self(t), python)
 	host.Env, host.Stderr = append(os.Environ(), asProber+"="+tree), os.Stderr
@@ -66,6 +70,12 @@ func TestProbeEndsWithItsProber(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := host.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if left := probeAnother(t, python, tree); len(left) != 1 {
+		t.Fatalf("beside a living probe there are the folders %v", left)
+	}
 	if err := host.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -74,4 +84,25 @@ func TestProbeEndsWithItsProber(t *testing.T) {
 		now, err := readStat(pid)
 		return err != nil || now.start != began.start || now.state == 'Z'
 	})
+	if left := probeAnother(t, python, tree); len(left) != 0 {
+		t.Errorf("the killed host's folder is still there: %v", left)
+	}
+}
+
+// probeAnother probes a module that loads, and returns what folders of probes there are afterwards.
+func probeAnother(t *testing.T, python, tree string) (left []string) {
+	t.Helper()
+	p, err := NewPython(PythonConfig{TempDir: tree})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Probe(t.Context(), probe.Plan{Interpreter: python, Path: []string{tree}, Modules: []string{"fine"}})
+	if err != nil || r.Outcome != probe.Healthy {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	left, err = filepath.Glob(filepath.Join(tree, scratch+"*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return left
 }

@@ -40,13 +40,13 @@ var writers = []writer{
 	{Package: "internal/faultfs", Why: "it stands in for the file system and passes on to it what it does not break"},
 	{Package: "internal/tools/...", Why: "developer tools end up in no program of ours"},
 	{Package: "examples/...", Why: "an example makes a playground of its own, and keeps nothing"},
-	{Package: "adapters/process/...", Calls: []string{"os.OpenFile", "golang.org/x/sys/unix.Open", "os.MkdirTemp", "os.RemoveAll"},
+	{Package: "adapters/process/...", Calls: []string{"os.OpenFile", "golang.org/x/sys/unix.Open", "os.MkdirTemp"},
 		Why: "a child's log must be an open descriptor before the child starts, a pty is opened for writing, and a probe runs " +
 			"in an empty folder of its own; none is state that has to survive a power cut"},
 	{Package: "adapters/sqlite/...", Calls: []string{"os.OpenFile"},
 		Why: "the database library writes its files itself, with the mode of the one that is there first"},
-	{Package: "probe/canary", Calls: []string{"os.MkdirTemp", "os.RemoveAll", "os.MkdirAll", "golang.org/x/sys/unix.Open"},
-		Why: "a canary gets an empty folder that is thrown away with it, and Landlock wants handles (O_PATH) that neither " +
+	{Package: "probe/canary", Calls: []string{"os.MkdirAll", "golang.org/x/sys/unix.Open"},
+		Why: "a canary gets folders for its state that are thrown away with it, and Landlock wants handles (O_PATH) that neither " +
 			"read nor write"},
 	{Package: "adapters/systemd/...", Calls: []string{"os.OpenFile", "os.MkdirAll", "os.Rename"},
 		Why: "a unit file is the service manager's, in a folder of the system's and readable by all, not state of ours"},

@@ -92,7 +92,8 @@ var Layers = []Layer{
 	// The shells: they have clocks and goroutines. The engine reads the machine and writes through its stores alone; the
 	// run's and the update's side keep small files of their own beside them.
 	{Packages: []string{"probe/canary/inside"}},
-	{Packages: []string{"probe/canary"}, May: []string{"probe", "probe/canary/inside", "ledger", "ledger/stamp", "internal/host"}},
+	{Packages: []string{"probe/canary"}, May: []string{"probe", "probe/canary/inside", "ledger", "ledger/stamp", "internal/host",
+		"internal/durable"}},
 	{Packages: []string{"restart/update"}, May: slices.Concat(engine, system)},
 	{Packages: []string{"restart"}, May: slices.Concat(engine, []string{"restart/update", "internal/host"})},
 	{Packages: []string{"restart/managed"}, May: slices.Concat(engine, system, []string{"restart"})},

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mulligan-dev/mulligan/internal/durable"
 	"github.com/mulligan-dev/mulligan/probe/canary/inside"
 )
 
@@ -26,6 +27,7 @@ type trial struct {
 	c      Config
 	id     string
 	dir    string
+	remove func()   // takes dir away
 	live   []string // resolved
 	port   int
 	socket *os.File // the listener that it inherits, ours until it has started
@@ -47,7 +49,7 @@ func (c *Canary) try(ctx context.Context) Result {
 	if r := t.prepare(); r != nil {
 		return t.done(*r, "")
 	}
-	defer func() { _ = os.RemoveAll(t.dir) }()
+	defer t.remove()
 	defer t.pass()
 	if r := t.preflight(ctx); r != nil {
 		return *r
@@ -72,20 +74,21 @@ func (t *trial) prepare() *Result {
 		return fail("make an id", err)
 	}
 	t.id = hex.EncodeToString(random[:])
-	dir, err := os.MkdirTemp("", "mulligan-canary-")
+	dir, remove, err := durable.Scratch("", "mulligan-canary-")
 	if err != nil {
 		return fail("make the canary's folder", err)
 	}
-	if t.dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return fail("make the canary's folder", err)
-	}
+	t.remove = remove
 	ok := false
 	defer func() {
 		if !ok {
 			t.pass()
-			_ = os.RemoveAll(t.dir)
+			t.remove()
 		}
 	}()
+	if t.dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return fail("make the canary's folder", err)
+	}
 	for _, p := range t.c.Live {
 		real, err := filepath.EvalSymlinks(p)
 		if errors.Is(err, os.ErrNotExist) {
