@@ -79,12 +79,12 @@ type managers struct{ log *slog.Logger }
 
 // End implements restart.Ends.
 func (m managers) End(ctx context.Context, r run.Run) (end restart.End, err error) {
-	err = m.each(ctx, func(c *systemd.Conn) error {
+	err = m.each(ctx, func(e restart.Ends) error {
 		if end.Text != "" {
 			return nil
 		}
 		var err error
-		end, err = c.End(ctx, r)
+		end, err = e.End(ctx, r)
 		return err
 	})
 	if end.Text != "" {
@@ -95,19 +95,28 @@ func (m managers) End(ctx context.Context, r run.Run) (end restart.End, err erro
 
 // Release implements restart.Ends.
 func (m managers) Release(ctx context.Context, over func(launch string) bool) error {
-	return m.each(ctx, func(c *systemd.Conn) error { return c.Release(ctx, over) })
+	return m.each(ctx, func(e restart.Ends) error { return e.Release(ctx, over) })
 }
 
 // each asks every manager that can be reached: a machine may have none.
-func (m managers) each(ctx context.Context, ask func(*systemd.Conn) error) error {
+func (m managers) each(ctx context.Context, ask func(restart.Ends) error) error {
 	var errs []error
 	for _, manager := range [...]systemd.Manager{systemd.System, systemd.User} {
 		c, err := systemd.Connect(ctx, manager)
-		if err != nil {
-			m.log.Debug("a manager of systemd that cannot be reached is not asked how runs ended", "manager", string(manager), "error", err)
+		if err == nil {
+			errs = append(errs, ask(c), c.Close())
 			continue
 		}
-		errs = append(errs, ask(c), c.Close())
+		var bus *systemd.BusError
+		if unit, none := systemd.Self(); none == nil && unit.Manager == manager && errors.As(err, &bus) {
+			// It is the one through whose programs a healer in this unit launches.
+			var p *systemd.Programs
+			if p, err = bus.Programs(ctx); err == nil {
+				errs = append(errs, ask(p))
+				continue
+			}
+		}
+		m.log.Debug("a manager of systemd that cannot be reached is not asked how runs ended", "manager", string(manager), "error", err)
 	}
 	return errors.Join(errs...)
 }

@@ -50,8 +50,22 @@ func TestLaunchWithoutABus(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
-	if unit, err := systemd.OfProcess(pid); err != nil || !strings.HasPrefix(unit.Name, "mulligan-") {
-		t.Errorf("what was put back runs in %v, %v", unit, err)
+	unit, err := systemd.OfProcess(pid)
+	if err != nil || !strings.HasPrefix(unit.Name, "mulligan-") {
+		t.Fatalf("what was put back runs in %v, %v", unit, err)
+	}
+
+	// The runner leaves no word, its manager has one, and the unit stays until that has been read.
+	systemctl(t, "kill", "--signal=KILL", unit.Name)
+	w.settled("scout", func(shown) bool {
+		return systemctl(t, "show", "--value", "-p", "ActiveState", unit.Name) == "failed"
+	})
+	out = w.healHidden(t, lead(t))
+	if s := w.show("scout"); s.Card.State != "settled_failed" || !strings.Contains(s.Card.Verdict.Text, unit.Name+": signal (SIGKILL).") {
+		t.Errorf("%s\nthe record of one that was killed is %+v", out, s)
+	}
+	if got := systemctl(t, "show", "--value", "-p", "LoadState", unit.Name); got != "not-found" {
+		t.Errorf("%s is left: %s", unit.Name, got)
 	}
 }
 

@@ -6,7 +6,8 @@
 // tells whether systemd restarts a unit by itself: two restarters never share a run. [Conn.Recipe] says how a service is
 // started, and [Conn.Confiner] boots a canary out of reach of the living service's files. [Ready], [Stopping] and
 // [Watchdog] are what a service tells its manager. [WatchOOM] asks the kernel why a program was killed, [Conn.Result]
-// the manager, and [Conn.End] the manager about a run that left no word: a Conn is a restart.Ends.
+// the manager, and [Conn.End] the manager about a run that left no word: a Conn is a restart.Ends, and so are [Programs],
+// which launch and ask through systemctl and systemd-run where a process has no way to the bus.
 //
 // What it refuses: to start anything as a plain child when no manager can be reached ([*BusError] names every bus that was
 // tried); to take a container's or another host's unit for its own ([ErrNoUnit]); to restart a unit without the right to

@@ -14,8 +14,11 @@ import (
 	"github.com/mulligan-dev/mulligan/restart"
 )
 
-// A connection tells how runners ended that left no word.
-var _ restart.Ends = (*Conn)(nil)
+// A connection tells how runners ended that left no word, and so do the programs.
+var (
+	_ restart.Ends = (*Conn)(nil)
+	_ restart.Ends = (*Programs)(nil)
+)
 
 // unitPrefix begins the name of every unit that the launcher makes; the launch id follows.
 const unitPrefix = "mulligan-"
@@ -29,76 +32,112 @@ const (
 	noticePoll   = 20 * time.Millisecond
 )
 
+// seen is what a manager says of a unit. Without a name it knows none.
+type seen struct {
+	name, load, active string
+	main               int // the main process of its last start
+	result             Result
+}
+
+// asker is a way to ask a manager.
+type asker interface {
+	// look reads a unit by its name, or by the id of one of its starts.
+	look(ctx context.Context, ref string) (seen, error)
+}
+
 // End implements restart.Ends: the result of the unit that the launcher made for r, or, for a run that was started
 // otherwise, of the service whose main process its runner was. A scope has no main process, so its result tells of no
 // signal. Where the service has been started again since, its result is another run's, and nothing is known.
-func (c *Conn) End(ctx context.Context, r run.Run) (restart.End, error) {
-	unit, name, err := c.unitOf(ctx, r)
-	if err != nil || unit == "" {
+func (c *Conn) End(ctx context.Context, r run.Run) (restart.End, error) { return end(ctx, c, r) }
+
+// End is [Conn.End].
+func (p *Programs) End(ctx context.Context, r run.Run) (restart.End, error) { return end(ctx, p, r) }
+
+func end(ctx context.Context, m asker, r run.Run) (restart.End, error) {
+	unit, err := unitOf(ctx, m, r)
+	if err != nil || unit.name == "" {
 		return restart.End{}, err
 	}
-	res, err := c.noticed(ctx, unit)
+	s, err := noticed(ctx, m, unit.ref)
 	switch {
-	case noUnit(err), err == nil && (res.Result == "" || res.Result == "success"):
-		return restart.End{}, nil
 	case err != nil:
-		return restart.End{}, fmt.Errorf("read how %s ended: %w", name, err)
+		return restart.End{}, fmt.Errorf("read how %s ended: %w", unit.name, err)
+	case s.result.Result == "" || s.result.Result == "success":
+		return restart.End{}, nil
 	}
-	return restart.End{Cause: res.Cause(), Text: fmt.Sprintf("systemd says of its unit %s: %s.", name, res)}, nil
+	return restart.End{Cause: s.result.Cause(), Text: fmt.Sprintf("systemd says of its unit %s: %s.", unit.name, s.result)}, nil
 }
 
-// unitOf is the unit that a run's runner was the main process of, as the bus knows it, and its name. Both are empty when
-// there is none.
-func (c *Conn) unitOf(ctx context.Context, r run.Run) (unit, name string, err error) {
+// named is a unit by its name, and by what it is asked for.
+type named struct{ name, ref string }
+
+// unitOf is the unit that a run's runner was the main process of; empty when there is none.
+func unitOf(ctx context.Context, m asker, r run.Run) (named, error) {
 	if r.Launch != "" {
 		for _, kind := range kinds {
 			name := unitPrefix + r.Launch + kind
-			state, err := property[string](ctx, c, name, "Unit", "LoadState")
-			if err != nil || state == "loaded" {
-				return name, name, err
+			s, err := m.look(ctx, name)
+			if err != nil || s.load == "loaded" {
+				return named{name, name}, err
 			}
 		}
-		return "", "", nil
+		return named{}, nil
 	}
 	// The manager gives every start of a unit an id of its own, which the program's environment has and the bus takes in a
 	// unit's place. Whoever is not the main process has merely inherited it.
+	id := ""
 	for _, kv := range r.Recipe.Env {
-		if id, ok := strings.CutPrefix(kv, "INVOCATION_ID="); ok {
-			unit = id
+		if v, ok := strings.CutPrefix(kv, "INVOCATION_ID="); ok {
+			id = v
 		}
 	}
-	if unit == "" {
-		return "", "", nil
+	if id == "" {
+		return named{}, nil
 	}
-	name, err1 := property[string](ctx, c, unit, "Unit", "Id")
-	if noUnit(err1) || err1 == nil && !strings.HasSuffix(name, ".service") {
-		return "", "", nil
+	s, err := m.look(ctx, id)
+	if err != nil || !strings.HasSuffix(s.name, ".service") || s.main != r.Instance.PID {
+		return named{}, err
 	}
-	pid, err2 := property[uint32](ctx, c, unit, "Service", "ExecMainPID")
-	if noUnit(err2) || err2 == nil && int(pid) != r.Instance.PID {
-		return "", "", nil
-	}
-	return unit, name, errors.Join(err1, err2)
+	return named{s.name, id}, nil
 }
 
-// noticed is the result of a unit whose main process is gone, once the manager has noticed that.
-func (c *Conn) noticed(ctx context.Context, unit string) (res Result, err error) {
+// noticed is a unit whose main process is gone, once the manager has noticed that.
+func noticed(ctx context.Context, m asker, ref string) (seen, error) {
 	ctx, cancel := context.WithTimeout(ctx, noticeWithin)
 	defer cancel()
 	for {
-		state, err := property[string](ctx, c, unit, "Unit", "ActiveState")
-		if err != nil {
-			return res, err
-		}
-		if res, err = c.Result(ctx, unit); err != nil || res.Result != "success" || state != "active" {
-			return res, err
+		s, err := m.look(ctx, ref)
+		if err != nil || s.result.Result != "success" || s.active != "active" {
+			return s, err
 		}
 		select {
 		case <-time.After(noticePoll):
 		case <-ctx.Done():
-			return res, nil // it has not ended: something else of it lives on
+			return s, nil // it has not ended: something else of it lives on
 		}
 	}
+}
+
+// look implements asker. A unit that the manager forgets meanwhile is none.
+func (c *Conn) look(ctx context.Context, ref string) (s seen, err error) {
+	if s.name, err = property[string](ctx, c, ref, "Unit", "Id"); err == nil && strings.HasSuffix(s.name, ".service") {
+		var pid uint32
+		pid, err = property[uint32](ctx, c, ref, "Service", "ExecMainPID")
+		s.main = int(pid)
+	}
+	if err == nil {
+		s.load, err = property[string](ctx, c, ref, "Unit", "LoadState")
+	}
+	if err == nil { // read before the result, which it is to be no younger than
+		s.active, err = property[string](ctx, c, ref, "Unit", "ActiveState")
+	}
+	if err == nil && s.load == "loaded" {
+		s.result, err = c.Result(ctx, ref)
+	}
+	if noUnit(err) {
+		return seen{}, nil
+	}
+	return s, err
 }
 
 // noUnit tells an error that says that the manager has forgotten the unit.
@@ -120,16 +159,29 @@ func (c *Conn) Release(ctx context.Context, over func(launch string) bool) error
 	if err != nil {
 		return fmt.Errorf("list the failed units of launches: %w", err)
 	}
-	var errs []error
+	var names []string
 	for _, u := range failed {
+		names = append(names, u.Name)
+	}
+	return release(names, over, func(unit string) error {
+		if err := c.bus.ResetFailedUnitContext(ctx, unit); !noUnit(err) {
+			return err
+		}
+		return nil // another healer was faster
+	})
+}
+
+// release resets those of the failed units whose launches are over.
+func release(failed []string, over func(launch string) bool, reset func(unit string) error) error {
+	var errs []error
+	for _, unit := range failed {
 		for _, kind := range kinds {
-			launch, ours := strings.CutSuffix(strings.TrimPrefix(u.Name, unitPrefix), kind)
+			launch, ours := strings.CutSuffix(strings.TrimPrefix(unit, unitPrefix), kind)
 			if !ours || !over(launch) {
 				continue
 			}
-			// Another healer may have been faster.
-			if err := c.bus.ResetFailedUnitContext(ctx, u.Name); err != nil && !noUnit(err) {
-				errs = append(errs, fmt.Errorf("reset %s: %w", u.Name, err))
+			if err := reset(unit); err != nil {
+				errs = append(errs, fmt.Errorf("reset %s: %w", unit, err))
 			}
 		}
 	}

@@ -19,7 +19,8 @@ import (
 func TestEndsUnderSystemManager(t *testing.T) {
 	t.Parallel()
 	if require.Systemd(t, require.SystemManager) {
-		endings(t)
+		t.Run("Bus", func(t *testing.T) { endings(t) })
+		t.Run("Programs", func(t *testing.T) { endings(t, byPrograms) })
 	}
 }
 
@@ -30,16 +31,16 @@ func TestEndsUnderUserManager(t *testing.T) {
 	}
 }
 
-func endings(t *testing.T) {
+func endings(t *testing.T, env ...string) {
 	t.Run("Killed", func(t *testing.T) {
 		lostReplacement(t, "signal (SIGKILL)", "killed", func(unit string) {
 			systemctl(t, "kill", "--signal=KILL", "--kill-who=main", unit)
-		})
+		}, env...)
 	})
 	t.Run("StopTimeout", func(t *testing.T) {
-		lostReplacement(t, "timeout (SIGKILL)", "timeout", func(unit string) { systemctl(t, "stop", unit) }, "STUBBORN=1")
+		lostReplacement(t, "timeout (SIGKILL)", "timeout", func(unit string) { systemctl(t, "stop", unit) }, append(env, "STUBBORN=1")...)
 	})
-	t.Run("FirstRun", lostFirst)
+	t.Run("FirstRun", func(t *testing.T) { lostFirst(t, env...) })
 }
 
 // lostReplacement ends the runner of a replacement while no healer looks: its unit stays until the next one has read how
@@ -85,8 +86,8 @@ func manage() {
 
 // lostFirst kills services whose main process is the runner of a first run, one of which has merely inherited that it is in a
 // service, and one whose service was started again since: the result of that is another run's.
-func lostFirst(t *testing.T) {
-	h := newHealed(t, false)
+func lostFirst(t *testing.T, env ...string) {
+	h := newHealed(t, false, env...)
 	s, err := openHealing(h.home)
 	if err != nil {
 		t.Fatal(err)

@@ -134,18 +134,13 @@ func (p *Programs) show(ctx context.Context, unit string, names ...string) (map[
 	if err != nil {
 		return nil, err
 	}
-	values := map[string]string{}
-	for line := range strings.Lines(out) {
-		if name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "="); ok {
-			values[name] = value
-		}
-	}
+	v := values(out)
 	for _, n := range names {
-		if _, ok := values[n]; !ok {
+		if _, ok := v[n]; !ok {
 			return nil, fmt.Errorf("read %s of %s: systemctl does not print it", n, unit)
 		}
 	}
-	return values, nil
+	return v, nil
 }
 
 // MayRestart is [Conn.MayRestart]. Whether somebody but root may manage the system's units cannot be asked without a bus,
@@ -247,7 +242,8 @@ func (l *ProgramLauncher) Launch(ctx context.Context, o restart.Order) (restart.
 		return restart.Started{}, errors.New("the runner has no command")
 	}
 	unit := l.UnitName(o.Launch)
-	args := []string{"--no-ask-password", "--quiet", "--collect", "--unit", unit,
+	// Without --collect, one that failed stays until its result has been read: see Programs.End and Programs.Release.
+	args := []string{"--no-ask-password", "--quiet", "--unit", unit,
 		"--description", "Mulligan: " + o.Dead.Project + "/" + o.Dead.Name + " once more",
 		"-p", "Type=exec", "-p", "Restart=no", "-p", "OOMPolicy=continue", "-p", "KillMode=mixed",
 		"-p", fmt.Sprintf("TimeoutStopSec=%dus", c.Stop.Microseconds())}

@@ -56,19 +56,13 @@ func heal() {
 	dir := os.Getenv(dirVar)
 	h, err := openHealing(dir)
 	fatal(err)
-	conn, err := Connect(context.Background(), manager())
-	fatal(err)
-	self, err := os.Executable()
-	fatal(err)
-	l, err := NewLauncher(LauncherConfig{Conn: conn, Scope: os.Getenv("SCOPE") == "true", Stop: 2 * time.Second,
-		Command: func(o restart.Order) []string { return []string{self, o.Key.Project, o.Key.Lineage, o.Launch} },
-		Env:     []string{role + "=runner", dirVar + "=" + dir, "PATH=" + os.Getenv("PATH"), "STUBBORN=" + os.Getenv("STUBBORN")}})
-	fatal(err)
+	l, ends, leave := reachManager(LauncherConfig{Scope: os.Getenv("SCOPE") == "true", Stop: 2 * time.Second,
+		Env: []string{role + "=runner", dirVar + "=" + dir, "PATH=" + os.Getenv("PATH"), "STUBBORN=" + os.Getenv("STUBBORN")}})
 	judge, err := classify.New(classify.Config{Runtimes: []classify.Runtime{python.Runtime{}}})
 	fatal(err)
 	prober, err := process.NewPython(process.PythonConfig{})
 	fatal(err)
-	healer, err := restart.New(restart.Config{Stores: h.home.Stores(), Classifier: judge, Sources: h.sources, Launcher: l, Ends: conn,
+	healer, err := restart.New(restart.Config{Stores: h.home.Stores(), Classifier: judge, Sources: h.sources, Launcher: l, Ends: ends,
 		Runtimes: map[string]restart.Runtime{"python": {Modules: python.Runtime{}, Planner: process.PythonPlanner{Modules: python.Runtime{}}, Prober: prober}},
 		Settings: restart.Settings{Quiescence: 50 * time.Millisecond, Tick: 200 * time.Millisecond}})
 	fatal(err)
@@ -79,7 +73,35 @@ func heal() {
 	_, err = fmt.Fprintln(f, os.Getpid(), h.home.Instances().Self().ID)
 	fatal(errors.Join(err, f.Close()))
 	fatal(healer.Run(ctx))
-	fatal(errors.Join(h.home.Close(), conn.Close()))
+	fatal(errors.Join(h.home.Close(), leave()))
+}
+
+// byPrograms is in the environment of a service that is to reach its manager through the programs.
+const byPrograms = "PROGRAMS=1"
+
+// reachManager is how a healer launches and asks how launches ended: over the bus, or through the programs where it is
+// hidden.
+func reachManager(c LauncherConfig) (l restart.Launcher, ends restart.Ends, leave func() error) {
+	self, err := os.Executable()
+	fatal(err)
+	c.Command = func(o restart.Order) []string { return []string{self, o.Key.Project, o.Key.Lineage, o.Launch} }
+	conn, err := Connect(context.Background(), manager())
+	if hidden := os.Getenv("PROGRAMS") == "1"; !hidden {
+		fatal(err)
+		c.Conn = conn
+		l, err = NewLauncher(c)
+		fatal(err)
+		return l, conn, conn.Close
+	}
+	var bus *BusError
+	if !errors.As(err, &bus) {
+		fatal(fmt.Errorf("the bus was to be hidden: %v", err))
+	}
+	p, err := bus.Programs(context.Background())
+	fatal(err)
+	l, err = p.NewLauncher(c)
+	fatal(err)
+	return l, p, func() error { return nil }
 }
 
 // replace is a runner in the unit of its own.
@@ -129,8 +151,13 @@ func newHealed(t *testing.T, scope bool, env ...string) *healed {
 	h.repo.Git("checkout", "-q", "-b", "next")
 	h.repo.Commit("a frame is a packet now", code("Packet")...)
 	h.repo.Git("checkout", "-q", "main")
-	install(t, h.unit, fmt.Sprintf("[Service]\nRestart=on-failure\n%s\n", program(t, "healer", append(env, dirVar+"="+h.home,
-		outVar+"="+h.out, fmt.Sprintf("SCOPE=%t", scope), "PATH="+os.Getenv("PATH"))...)))
+	path, hidden := os.Getenv("PATH"), ""
+	if slices.Contains(env, byPrograms) {
+		dir, sandbox := noBus(t)
+		path, hidden = dir+":"+path, sandbox
+	}
+	install(t, h.unit, fmt.Sprintf("[Service]\nRestart=on-failure\n%s%s\n", hidden, program(t, "healer", append(env, dirVar+"="+h.home,
+		outVar+"="+h.out, fmt.Sprintf("SCOPE=%t", scope), "PATH="+path)...)))
 	return h
 }
 

@@ -221,9 +221,11 @@ func exitsForIt(t *testing.T) {
 	}
 }
 
-// programsReachIt hides the sockets from the service; wrappers of the programs lead out of its sandbox.
-func programsReachIt(t *testing.T) {
-	dir := t.TempDir()
+// noBus is what hides the manager's sockets from a service, and a folder with wrappers of the programs that lead out of its
+// sandbox and note what they were told.
+func noBus(t *testing.T) (dir, sandbox string) {
+	t.Helper()
+	dir = t.TempDir()
 	for _, name := range []string{"systemctl", "systemd-run"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
@@ -232,7 +234,11 @@ func programsReachIt(t *testing.T) {
 		text := "#!/bin/sh\nprintf '%s\\n' \"$@\" >>" + dir + "/" + name + ".said\nexec nsenter --mount=/proc/1/ns/mnt -- " + path + " \"$@\"\n"
 		require.Executable(t, filepath.Join(dir, name), text)
 	}
-	hidden := "InaccessiblePaths=/run/dbus/system_bus_socket /run/systemd/private\n"
+	return dir, "InaccessiblePaths=/run/dbus/system_bus_socket /run/systemd/private\n"
+}
+
+func programsReachIt(t *testing.T) {
+	dir, hidden := noBus(t)
 	path := "PATH=" + dir + ":/usr/bin:/bin"
 	lives, kinds := serve(t, "hidden.service", hidden, "PROGRAMS=1", path)
 	came(t, lives, kinds, "lease ")
