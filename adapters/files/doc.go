@@ -34,7 +34,8 @@
 // How failure shows: a file that cannot be used is a [*ledger.DamageError] with its path and reason, whatever it is a
 // file of; in lists it comes between the others and ends nothing. A claim that a power cut tore before its claimer knew
 // of it is a DamageError with Torn set, which [ledger.Reclaimer] can put right. A full disk, a missing right or a dead
-// disk is the error of the call, with the path; the record is then as it was, or as it should be, never in between.
+// disk is the error of the call, with the path; the record is then as it was, or as it should be, never in between. A lock
+// that another process keeps, since it was stopped in the middle of a write, is a [*LockHeldError] after a minute.
 //
 // ledger/.newest lets the newest records be listed without reading all of them. It is a hint: every line is compared
 // with the file that it tells of, it is never flushed, and it may be deleted at any time.

@@ -124,7 +124,7 @@ func (h *Home) open(seam durable.FS) (err error) {
 		return err
 	}
 	h.subs["names"] = names
-	h.locks = &locks{dir: h.subs["locks"], open: map[string]*lock{}}
+	h.locks = &locks{dir: h.subs["locks"], patience: durable.Patience, open: map[string]*lock{}}
 	if h.instances, err = newInstances(h.subs["instances"], h.now); err != nil {
 		return advise(err) // the first that is written
 	}

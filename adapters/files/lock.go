@@ -17,7 +17,8 @@ const shards = 16
 // locks are the locks of one open home. Each is a gate between the goroutines of this home and a kernel lock between
 // homes, of this process or another.
 type locks struct {
-	dir durable.Dir
+	dir      durable.Dir
+	patience time.Duration
 
 	mu   sync.Mutex
 	open map[string]*lock
@@ -35,7 +36,11 @@ func shard(kind, name string) string {
 	return fmt.Sprintf("%s-%02x", kind, h.Sum32()%shards)
 }
 
-// with runs f under a lock. Waiting for it ends with ctx; f is not interrupted.
+// LockHeldError is a lock of the folder that was not to be had for a minute: everybody holds one for a moment only, so
+// whoever has it is stopped or hangs. It names the lock and, where the kernel tells, the process.
+type LockHeldError = durable.HeldError
+
+// with runs f under a lock. Waiting for it ends with ctx, or with our patience; f is not interrupted.
 func (l *locks) with(ctx context.Context, name string, f func() error) error {
 	k, err := l.get(name)
 	if err != nil {
@@ -44,14 +49,18 @@ func (l *locks) with(ctx context.Context, name string, f func() error) error {
 	select {
 	case k.gate <- struct{}{}:
 	default:
+		over := time.NewTimer(l.patience)
+		defer over.Stop()
 		select {
 		case k.gate <- struct{}{}:
+		case <-over.C:
+			return fmt.Errorf("wait for lock %s: %w", name, durable.Held(k.file, l.patience))
 		case <-ctx.Done():
 			return fmt.Errorf("wait for lock %s: %w", name, context.Cause(ctx))
 		}
 	}
 	defer func() { <-k.gate }()
-	if err := durable.Await(ctx, k.file, 5*time.Millisecond); err != nil {
+	if err := durable.Take(ctx, k.file, 5*time.Millisecond, l.patience); err != nil {
 		return fmt.Errorf("wait for lock %s: %w", name, err)
 	}
 	err = f()

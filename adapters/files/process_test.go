@@ -12,12 +12,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/mulligan-dev/mulligan/adapters/files"
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/stamp"
+	"github.com/mulligan-dev/mulligan/ledger/storm"
 	"github.com/mulligan-dev/mulligan/witness/journal"
 )
 
@@ -110,6 +112,14 @@ var roles = map[string]func(h *files.Home, arg string) error{
 				fmt.Println("churning")
 			}
 		}
+	},
+	// stop is stopped in the middle of a change of the breaker's state.
+	"stop": func(h *files.Home, _ string) error {
+		_, err := h.Breaker().UpdateState(context.Background(), func(s storm.State, _ stamp.Time) (storm.State, error) {
+			fmt.Println("changing")
+			return s, syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		})
+		return err
 	},
 	// hold takes the writer lock, starts a child that outlives it, and waits to be killed.
 	"hold": func(h *files.Home, _ string) error {

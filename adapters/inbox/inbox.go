@@ -249,7 +249,7 @@ func (b *Inbox) exclusive(ctx context.Context, f func() error) (err error) {
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	// Another process holds it for one write, so looking again soon is enough.
-	if err := durable.Await(ctx, lock, 2*time.Millisecond); err != nil {
+	if err := durable.Take(ctx, lock, 2*time.Millisecond, durable.Patience); err != nil {
 		return err
 	}
 	return f()

@@ -100,3 +100,23 @@ func TestAwait(t *testing.T) {
 		}
 	})
 }
+
+// TestTake: a lock that is held for ever is given up, and one that comes free in time is had.
+//
+// Seen to fail: without the bound.
+func TestTake(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var held *durable.HeldError
+		shut := &gate{began: time.Now(), held: 24 * time.Hour}
+		if err := durable.Take(t.Context(), shut, 5*time.Millisecond, time.Minute); !errors.As(err, &held) || held.Waited != time.Minute {
+			t.Errorf("one that is never free: %v", err)
+		}
+		if took := time.Since(shut.began); took < time.Minute || took > time.Minute+5*time.Millisecond {
+			t.Errorf("it was waited for %v", took)
+		}
+		if err := durable.Take(t.Context(), &gate{began: time.Now(), held: 59 * time.Second}, 5*time.Millisecond, time.Minute); err != nil {
+			t.Errorf("one that comes free in time: %v", err)
+		}
+	})
+}

@@ -6,7 +6,7 @@
 //
 // Above are the ways in which Mulligan writes, each durable when it returns: [Creator] (a whole file appears at once,
 // for exactly one caller), [Replace], [Rewrite], [AppendLine] and [Remove]; [Sealed] is a small file with a checksum over
-// Replace. [ReadFile] reads with a bound, [Await] waits for a lock, and [Escape] makes a file name of any text. [Scratch] is
+// Replace. [ReadFile] reads with a bound, [Await] and [Take] wait for a lock, and [Escape] makes a file name of any text. [Scratch] is
 // the one thing that is not meant to last: a folder that is taken away, if need be by another process.
 //
 // What it refuses: to follow a symlink in place of a file or folder below the root, to open a device or a pipe, and to

@@ -112,3 +112,46 @@ func fuseKind(fd int) string {
 	}
 	return "of unknown kind"
 }
+
+// holder describes the process that has a lock, from the kernel's list, which shows the processes of our pid namespace.
+// Empty when it is not there.
+func holder(path string) string {
+	var st unix.Stat_t
+	f, err := os.Open("/proc/locks")
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if unix.Lstat(path, &st) != nil {
+		return ""
+	}
+	file := fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		// "1: FLOCK ADVISORY WRITE 12 fe:00:345 0 EOF"
+		w := strings.Fields(lines.Text())
+		if len(w) < 6 || w[1] != "FLOCK" || w[5] != file {
+			continue
+		}
+		if pid, err := strconv.Atoi(w[4]); err == nil && pid > 0 {
+			return process(pid)
+		}
+	}
+	return ""
+}
+
+func process(pid int) string {
+	who := fmt.Sprintf("process %d", pid)
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	name, end := strings.IndexByte(string(b), '('), strings.LastIndexByte(string(b), ')')
+	if err != nil || name < 0 || end+2 >= len(b) {
+		return who
+	}
+	who += " " + string(b[name:end+1])
+	switch b[end+2] {
+	case 'T', 't':
+		return fmt.Sprintf("%s, which is stopped (kill -CONT %d continues it),", who, pid)
+	case 'D':
+		return who + ", which hangs in a system call,"
+	}
+	return who
+}

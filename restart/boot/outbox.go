@@ -160,7 +160,7 @@ func (o *Outbox) read() (contents, error) {
 func (o *Outbox) update(ctx context.Context, change func(*contents) error) (err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err := durable.Await(ctx, o.lock, lockRest); err != nil {
+	if err := durable.Take(ctx, o.lock, lockRest, durable.Patience); err != nil {
 		return fmt.Errorf("wait for the outbox: %w", err)
 	}
 	defer func() {

@@ -145,7 +145,7 @@ func (f *File) update(ctx context.Context, change func([]Entry) ([]Entry, error)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if err := durable.Await(ctx, f.lock, lockRest); err != nil {
+	if err := durable.Take(ctx, f.lock, lockRest, durable.Patience); err != nil {
 		return fmt.Errorf("wait for the file: %w", err)
 	}
 	defer func() {
