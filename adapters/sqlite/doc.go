@@ -11,5 +11,9 @@
 // fails another, and one whose caller went away strands nobody. Opening brings the schema up to date, also when several
 // processes start at the same moment.
 //
+// How failure shows: a session whose head lies on a damaged page of the file is a *session.UnreadableError, in a list a
+// *session.PageError beside the others, and one whose events do fails for itself. Such errors, and that of a file that is
+// no database any more, say what an operator can do.
+//
 // A change is told at once to watchers in the same process; those in other processes look for one several times a second.
 package sqlite

@@ -90,7 +90,7 @@ func open(ctx context.Context, c Config) (_ *DB, err error) {
 		db.sessions, err = newSessions(ctx, db)
 	}
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, errors.Join(db.advise(err), db.Close())
 	}
 	return db, nil
 }

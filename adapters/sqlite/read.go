@@ -30,7 +30,7 @@ func (s *Sessions) Read(ctx context.Context, name string, after uint64, limit in
 	}, `SELECT event FROM events WHERE session = (SELECT id FROM sessions WHERE name = ?) AND seq > ? ORDER BY seq LIMIT ?`,
 		name, int64(after), pageSize(limit))
 	if err != nil {
-		return nil, fmt.Errorf("read session %s: %w", name, err)
+		return nil, fmt.Errorf("read session %s: %w", name, s.db.advise(err))
 	}
 	return out, nil
 }
@@ -62,7 +62,7 @@ func (s *Sessions) Find(ctx context.Context, name, id string) (session.Event, bo
 	e, ok, err := scanEvent(s.db.read.QueryRowContext(ctx,
 		"SELECT event FROM events WHERE session = (SELECT id FROM sessions WHERE name = ?) AND id = ?", name, id))
 	if err != nil {
-		return e, false, fmt.Errorf("find event %s of session %s: %w", id, name, err)
+		return e, false, fmt.Errorf("find event %s of session %s: %w", id, name, s.db.advise(err))
 	}
 	return e, ok, nil
 }
@@ -72,19 +72,27 @@ func (s *Sessions) Head(ctx context.Context, name string) (session.Head, error) 
 	if err := ready(ctx, name); err != nil {
 		return session.Head{}, err
 	}
-	h := session.Head{Session: name}
-	var raw []byte
-	err := s.db.read.QueryRowContext(ctx, "SELECT head FROM sessions WHERE name = ?", name).Scan(&raw)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return h, nil
-	case err == nil:
-		err = s.db.decode(name, raw, &h)
-	}
+	h, err := s.head(ctx, name, "SELECT head FROM sessions WHERE name = ?", name)
 	if err != nil {
 		return session.Head{}, fmt.Errorf("read the head of session %s: %w", name, err)
 	}
 	return h, nil
+}
+
+// head is the head of a session that a query finds. One that cannot be read is a *session.UnreadableError.
+func (s *Sessions) head(ctx context.Context, name, query string, arg any) (session.Head, error) {
+	h := session.Head{Session: name}
+	var raw []byte
+	err := s.db.read.QueryRowContext(ctx, query, arg).Scan(&raw)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return h, nil
+	case damaged(err):
+		return h, s.db.unreadable(name, err)
+	case err != nil:
+		return h, err
+	}
+	return h, s.db.decode(name, raw, &h)
 }
 
 // decode reads a head into h. One that is no head of this session is a *session.UnreadableError.
@@ -94,24 +102,34 @@ func (db *DB) decode(name string, raw []byte, h *session.Head) error {
 		err = fmt.Errorf("it is the head of session %q", h.Session)
 	}
 	if err != nil {
-		return &session.UnreadableError{Session: name, Place: db.c.Path + ", table sessions", Err: err}
+		return db.unreadable(name, err)
 	}
 	return nil
 }
 
 // List implements session.Lister.
-func (s *Sessions) List(ctx context.Context, after string, limit int) (out []session.Head, err error) {
-	var unreadable []*session.UnreadableError
-	rows, err := s.db.read.QueryContext(ctx, "SELECT name, head FROM sessions WHERE name > ? ORDER BY name LIMIT ?", after, pageSize(limit))
+func (s *Sessions) List(ctx context.Context, after string, limit int) ([]session.Head, error) {
+	heads, unreadable, err := s.list(ctx, after, limit)
+	if damaged(err) {
+		return s.pick(ctx, after, limit)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	return session.Page(heads, unreadable)
+}
+
+func (s *Sessions) list(ctx context.Context, after string, limit int) (out []session.Head, unreadable []*session.UnreadableError, err error) {
+	rows, err := s.db.read.QueryContext(ctx, "SELECT name, head FROM sessions WHERE name > ? ORDER BY name LIMIT ?", after, pageSize(limit))
+	if err != nil {
+		return nil, nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var name string
 		var raw sql.RawBytes
 		if err := rows.Scan(&name, &raw); err != nil {
-			return nil, fmt.Errorf("list sessions: %w", err)
+			return nil, nil, err
 		}
 		var h session.Head
 		var bad *session.UnreadableError
@@ -121,8 +139,5 @@ func (s *Sessions) List(ctx context.Context, after string, limit int) (out []ses
 		}
 		out = append(out, h)
 	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("list sessions: %w", err)
-	}
-	return session.Page(out, unreadable)
+	return out, unreadable, rows.Err()
 }

@@ -227,8 +227,16 @@ func (w *writer) write(group []*work) (changed []string) {
 	if errors.Is(err, errKnown) {
 		changed, err = w.attempt(ctx, group, true)
 	}
+	if damaged(err) && len(group) > 1 {
+		// One session's page is no reason to refuse what the others say.
+		for _, one := range group {
+			one.err = nil
+			changed = append(changed, w.write([]*work{one})...)
+		}
+		return changed
+	}
 	if err != nil {
-		failAll(group, err)
+		failAll(group, w.db.advise(err))
 		return nil
 	}
 	return changed
@@ -272,9 +280,13 @@ func (w *writer) attempt(ctx context.Context, group []*work, look bool) (changed
 	return changed, nil
 }
 
+// failAll fails what has no error of its own: after a damaged page was met, SQLite commits nothing any more.
 func failAll(group []*work, err error) {
 	for _, one := range group {
-		one.receipt, one.err = session.Receipt{}, err
+		one.receipt = session.Receipt{}
+		if one.err == nil {
+			one.err = err
+		}
 	}
 }
 
@@ -369,6 +381,8 @@ func (w *writer) head(ctx context.Context, name string, heads map[string]known) 
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return k, nil
+	case damaged(err):
+		return k, w.db.unreadable(name, err)
 	case err != nil:
 		return k, err
 	}
