@@ -127,6 +127,9 @@ func (c *Classifier) classify(in Input, t *course) Verdict {
 		return v
 	}
 	s := newScope(in, rt)
+	if f != nil && f.Listed == "" && quoted(log, f) {
+		f.Survived = true
+	}
 	if f == nil || f.Survived {
 		if f != nil {
 			log.Ignore(f.First, f.Last+1)

@@ -106,7 +106,8 @@ type Failure struct {
 	Group []*Failure
 
 	// First and Last are the lines of the log that hold the failure and whatever belongs to it, Line the one with its type
-	// and the beginning of its message.
+	// and the beginning of its message. Where a stack behind the message ends the failure, Line is Last: nothing in between
+	// can be a word of the program, whatever its functions and files are called.
 	First, Line, Last int
 }
 

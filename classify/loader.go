@@ -137,9 +137,11 @@ func macLoader(m string) (Native, bool) {
 	case strings.Contains(low, "library not loaded"):
 		n.Needs = strings.TrimSpace(firstLine(rest[strings.Index(low, "library not loaded")+len("library not loaded"):]))
 		n.Needs = strings.TrimSpace(strings.TrimPrefix(n.Needs, ":"))
+		if macTorn(low) {
+			n.Kind = KindTorn // it is there, and no whole library
+		}
 	// macOS lists every place it tried with what was wrong there, so these are looked for anywhere in the text.
-	case strings.Contains(low, "file too short"), strings.Contains(low, "truncated"), strings.Contains(low, "not a mach-o"), strings.Contains(low, "not valid mach-o"),
-		strings.Contains(low, "extends beyond end of file"), strings.Contains(low, "past end of file"), strings.Contains(low, "no suitable image found"):
+	case macTorn(low), strings.Contains(low, "no suitable image found"):
 		n.Kind = KindTorn
 	case strings.Contains(low, "incompatible architecture"), strings.Contains(low, "wrong architecture"):
 	case strings.Contains(low, "no such file"), strings.Contains(low, "image not found"):
@@ -147,6 +149,16 @@ func macLoader(m string) (Native, bool) {
 		return Native{}, false
 	}
 	return n, true
+}
+
+// macTorn reports words, in lower case, about a file that is there only in part.
+func macTorn(low string) bool {
+	for _, w := range [...]string{"file too short", "file is too short", "truncated", "not a mach-o", "not valid mach-o", "extends beyond end of file", "past end of file"} {
+		if strings.Contains(low, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // macSymbol is the symbol that macOS names, in quotes or behind a colon.

@@ -331,8 +331,8 @@ func terminalWords() []wordOf {
 	add("failed", "nox > session")
 	add(" test", "ran ")
 	add(" in ", " failed", " error")
-	add("", "failed with exit", "tool call failed", "executable file not found in $path", "exited with", "exit status", "exit code", "tool failed", "returned non-zero", " exited ")
-	add("fail", testPrograms[:]...)
+	add("", "failed with exit", "tool call failed", "executable file not found in $path", "exited with", "exit status", "exit code", "tool failed", "tool step failed", "returned non-zero", " exited ", "result: fail")
+	add("fail", testPrograms[:]...) // or " exited "
 	add("", misuses[:]...)
 	return out
 }

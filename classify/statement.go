@@ -24,13 +24,13 @@ var phrases = []struct {
 	reason Reason
 	words  []string
 }{
-	{OOM, []string{"out of memory", "outofmemoryerror", "oom-kill", "oomkilled", "oom killer", "result 'oom", "cannot allocate memory", "std::bad_alloc", "memory limit exceeded", "low on resource: memory"}},
-	{DiskFull, []string{"no space left on device", "disk quota exceeded", "disk is full", "enospc"}},
+	{OOM, []string{"out of memory", "outofmemoryerror", "oom-kill", "oomkilled", "oom killer", "result 'oom", "cannot allocate memory", "std::bad_alloc", "memory limit exceeded", "low on resource: memory", "failed to allocate memory", "systemd-oomd killed", "due to memory pressure"}},
+	{DiskFull, []string{"no space left on device", "disk quota exceeded", "disk is full", "enospc", "low on resource: ephemeral-storage"}},
 	{Timeout, []string{"time limit", "timed out", "deadline exceeded", "deadlineexceeded", "result 'timeout'", "walltime", "killed after ", "wall clock limit", "exceeded its budget of", "took too long", "exceeded its deadline", "deadline reached", "watchdog timeout", "worker timeout", "timeout exceeded", "timeout reached", "timeout expired"}},
 	{Killed, []string{"cancelled by", "canceled by", "dismissed", "terminated by", "stopped by user", "interrupted by", "aborted by user", "killed by", "received sigterm", "received sigint", "received sigkill", "signal 15", "signal 9", "sigkill", "code=killed", "signal: killed", "signal: terminated", "shutdown requested", "stop requested", "stopped on request", "user requested", "terminating on request", "keyboardinterrupt", " killed  ", " terminated  ", "evicted"}},
 	{RateLimit, []string{"rate limit", "rate_limit", "ratelimit", "too many requests", "error code: 429", "http 429", "status 429", "insufficient_quota", "quota exceeded", "usage limit", "throttl", "api error: 429", "(429)"}},
 	{Auth, []string{"invalid api key", "invalid x-api-key", "api_key is not set", "api key is not set", "api key not set", "no api key", "missing api key", "authentication_error", "authentication failed", "unauthorized", "error code: 401", "api error: 401", "api error: 403", "(401)", "http 401", "status 401", "error code: 403", "token expired", "token has expired", "not logged in", "credentials have expired", "permission_error"}},
-	{ProviderError, []string{"overloaded", "api error: 4", "api error: 5", "error code: 5", "http 500", "http 502", "http 503", "http 529", "status 503", "service unavailable", "bad gateway", "internal server error", "context_length_exceeded", "prompt is too long", "context window", "model is overloaded"}},
+	{ProviderError, []string{"overloaded", "api error: 4", "api error: 5", "error code: 5", "http 500", "http 502", "http 503", "http 529", "status 503", "service unavailable", "bad gateway", "internal server error", "context_length_exceeded", "prompt is too long", "context window", "maximum context length", "model is overloaded", "stream disconnected before", "api error: connection"}},
 	{DirectiveError, []string{"unknown directive", "invalid directive", "template error"}},
 }
 
@@ -49,7 +49,7 @@ func terminalReason(line string) Reason {
 		}
 	}
 	switch {
-	case testSummary(l):
+	case testSummary(l), testCommand(l) && !says(l, "tool", "command", "hook", "step"):
 		return TestFailure
 	case toolStatement(l):
 		return ToolFailure
@@ -75,7 +75,7 @@ func testSummary(l string) bool {
 		return true
 	case strings.HasPrefix(t, "no tests ran in "), strings.HasPrefix(t, "evaluation failed :("):
 		return true
-	case strings.HasPrefix(t, "failed!  - failed:"):
+	case strings.HasPrefix(t, "failed!  - failed:"), t == "result: fail":
 		return true
 	case strings.HasPrefix(t, "--- fail:"), strings.HasPrefix(t, "test result: failed"), strings.HasPrefix(t, "fail\t"):
 		return true
@@ -115,7 +115,8 @@ func toolStatement(l string) bool {
 		return false
 	}
 	return strings.Contains(l, "exited with") || strings.Contains(l, "failed with exit") || strings.Contains(l, "exit status") ||
-		strings.Contains(l, "exit code") || strings.Contains(l, "tool failed") || strings.Contains(l, "returned non-zero") || exited(l)
+		strings.Contains(l, "exit code") || strings.Contains(l, "tool failed") || strings.Contains(l, "returned non-zero") || exited(l) ||
+		strings.Contains(l, "tool step failed")
 }
 
 // exited reports "exited 127": the word, and a status right behind it.
@@ -126,11 +127,11 @@ func exited(l string) bool {
 
 // testPrograms are the commands by which tests are run.
 var testPrograms = [...]string{"node --test", "npm test", "npm run test", "yarn test", "pnpm test", "go test", "cargo test", "pytest", "vitest", "jest ", "jest`", "mocha ", "mocha`",
-	"mvn test", "gradle test", "rspec", "phpunit", "mix test", "dotnet test"}
+	"mvn test", "gradle test", "gradlew test", "rspec", "phpunit", "mix test", "dotnet test", "prove -", "bun test", "deno test", "ctest", "rails test", "rake test", "make test", "make check"}
 
 // testCommand reports a line that says that the run of a test program failed.
 func testCommand(l string) bool {
-	if !strings.Contains(l, "fail") {
+	if !strings.Contains(l, "fail") && !exited(l) {
 		return false
 	}
 	for _, w := range testPrograms {
@@ -271,6 +272,9 @@ func (c *Classifier) terminal(in Input, t *course, s *scope, survived bool) Verd
 		v.Reason = SurvivedFailure
 		return v
 	}
+	if below(log, at) {
+		return v
+	}
 	got := c.statement(last, dress, s, v)
 	if got.Reason != NoUpdateSignature {
 		t.settle(ByStatement, at, at+1)
@@ -297,6 +301,9 @@ var misuses = [...]string{"unrecognized arguments", "unrecognised arguments", "n
 // statement judges the one line with which a program ended itself: "prog: error: why". The name may have been taken off as
 // dress, if the log is all the program's.
 func (c *Classifier) statement(line, dress string, s *scope, v Verdict) Verdict {
+	if repeated(line) {
+		return v
+	}
 	l := strings.ToLower(line)
 	for _, w := range misuses {
 		if strings.Contains(l, w) {
@@ -438,6 +445,9 @@ func speaker(line string, s *scope) (prog, rest string, ok bool) {
 			return "", "", false
 		}
 		word := strings.Trim(l[:at], "[]()")
+		if eq := strings.IndexByte(word, '='); eq > 0 { // logger=acme, msg="acme
+			word = strings.Trim(word[eq+1:], `"`)
+		}
 		rest = strings.TrimLeft(l[at:], ": \t")
 		for _, name := range [...]string{word, strings.ReplaceAll(word, "-", "_")} {
 			if r, _ := s.pattern(name); r >= 0 {

@@ -211,7 +211,7 @@ func wire(m, typ string, native bool) Kind {
 	versions := says(m, "version", "schema", " speaks ") || numbered(m, "protocol") || numbered(m, "wire") || numbered(m, "rpc")
 	switch {
 	// All three must be there: who talks, that they disagree, and about what. "handshake failed" alone may be a network.
-	case sides && differ && versions:
+	case sides && versions && (differ || compare(m) == KindNewerData):
 		return KindWire
 	case native && says(m, "schemamismatch", "schema mismatch", "versionmismatch", "version mismatch", "protocolmismatch"):
 		return KindWire
@@ -266,7 +266,7 @@ func data(m, typ string) Kind {
 	}
 	// It says so in numbers: what the data has against what the code knows.
 	if noun && versioned(m) && says(m, "unsupported", "not supported", "unknown", "mismatch", "expected", "supports", "supported",
-		"known", "knows", "understands", "cannot read", "can't read", "refus", "incompatible", "unrecognized", "older than", "too old") {
+		"known", "knows", "understands", "cannot read", "can't read", "can read", "newest ", "latest ", "understood", "refus", "incompatible", "unrecognized", "older than", "too old") {
 		if k := compare(m); k != KindOther {
 			return k
 		}
@@ -293,7 +293,7 @@ func versioned(m string) bool {
 			near = 3
 		case near > 0 && strings.Trim(strings.TrimPrefix(w, "v"), "0123456789") == "" && w != "v" && w != "":
 			return true
-		case near > 0 && (w == "v" || w == "is" || w == "number" || w == "no" || w == "of" || w == "at" || w == "has" || w == "version" || w == "expected"):
+		case near > 0 && (w == "v" || w == "is" || w == "number" || w == "no" || w == "of" || w == "at" || w == "has" || w == "version" || w == "expected" || w == "found" || w == "got"):
 			near--
 		default:
 			near = 0
@@ -336,7 +336,7 @@ func compare(m string) Kind {
 				word = "" // a folder may be called anything
 			}
 			switch word {
-			case "expected", "expects", "supports", "supported", "known", "knows", "know", "max", "maximum", "understands", "handles", "reads", "this", "only",
+			case "expected", "expects", "supports", "supported", "known", "knows", "know", "max", "maximum", "understands", "handles", "reads", "this", "only", "newest", "latest", "understood",
 				"requires", "wanted", "want", "needs", "code", "binary", "current":
 				code = true
 			case "found", "got", "has", "file", "database", "db", "disk", "stored", "have", "actual", "unsupported", "unknown":

@@ -12,6 +12,8 @@ type flatRecord struct {
 	hasLog         bool
 	// spoken says that there is a field that makes it a record of a log.
 	spoken bool
+	// because says that a reason stands beside the message: the two are put together.
+	because bool
 }
 
 // flat reads a flat record.
@@ -48,7 +50,7 @@ func flat(l string) (r flatRecord) {
 		case ',':
 			at = blanks(l, at+1)
 		case '}':
-			r.whole = blanks(l, at+1) == len(l)
+			r.whole = blanks(l, at+1) == len(l) && !(r.because && some(r.message[:]) != "")
 			return r
 		default:
 			return flatRecord{}
@@ -58,6 +60,9 @@ func flat(l string) (r flatRecord) {
 
 // set notes a field. Of two with one name the later counts.
 func (r *flatRecord) set(key, value string, isString bool) {
+	if isString && value != "" && (key == reasons[0] || key == reasons[1]) {
+		r.because = true
+	}
 	if key == "log" {
 		r.log, r.hasLog = value, isString
 		return

@@ -107,6 +107,10 @@ func record(l string) (text string, ok, whole bool) {
 		b.WriteByte(' ')
 	}
 	b.WriteString(strings.TrimSuffix(message, "\n"))
+	// The reason, where a logger keeps it beside the message.
+	if why := first(m, reasons[:]...); message != "" && why != "" && !strings.Contains(why, "\n") && !strings.Contains(message, why) {
+		b.WriteString(": " + why)
+	}
 	if stack != "" && !strings.Contains(message, stack) {
 		b.WriteByte('\n')
 		b.WriteString(strings.TrimSuffix(stack, "\n"))
@@ -120,6 +124,7 @@ var (
 	messages = [...]string{"message", "msg", "MESSAGE", "event", "evt", "text", "textPayload", "body", "short_message", "line"}
 	levels   = [...]string{"level", "lvl", "severity", "levelname", "log.level", "loglevel"}
 	spoken   = [...]string{"message", "msg", "MESSAGE", "textPayload"}
+	reasons  = [...]string{"error", "err"}
 )
 
 // first is the first string among the named fields.
@@ -157,7 +162,7 @@ func stackOf(m map[string]any, depth int) string {
 		return ""
 	}
 	for _, n := range [...]string{"exc_info", "exc_text", "exception", "traceback", "stack", "stack_trace", "stacktrace",
-		"stackTrace", "error.stack_trace", "error.stack", "exception.stacktrace", "trace", "exc", "error", "err"} {
+		"stackTrace", "extendedStackTrace", "thrown", "error.stack_trace", "error.stack", "exception.stacktrace", "trace", "exc", "error", "err"} {
 		switch v := m[n].(type) {
 		case string:
 			if strings.Contains(v, "\n") {
