@@ -38,6 +38,7 @@ func (p *parser) last() *classify.Failure {
 			continue
 		}
 		f.First, f.Last = i, max(next-1, i)
+		f.Line = f.Last
 		p.introduced(f)
 		switch {
 		case best == nil, best.Survived, !f.Survived:
@@ -156,6 +157,7 @@ func (p *parser) exceptionAt(i int, head string) (*classify.Failure, int) {
 	if !push(head) {
 		return nil, i + 1
 	}
+	var leaves []*classify.Failure
 	cur := len(all) - 1
 	framed := p.framed(i + 1)
 	first := i
@@ -172,10 +174,10 @@ func (p *parser) exceptionAt(i int, head string) (*classify.Failure, int) {
 			continue
 		case strings.HasPrefix(t, "--- End of"), strings.HasPrefix(t, "File name: "):
 			continue
-		case strings.HasPrefix(t, "---> (Inner Exception #"):
-			// What an aggregate says again.
-			for i+1 < len(p.lines) && !strings.HasSuffix(strings.TrimSpace(p.lines[i]), "<---") {
-				i++
+		case strings.HasPrefix(t, innerMark):
+			var leaf *classify.Failure
+			if leaf, i = p.leafAt(i, t[len(innerMark):]); leaf != nil && len(leaves) < maxLinks {
+				leaves = append(leaves, leaf)
 			}
 			continue
 		case strings.HasPrefix(t, "---> "):
@@ -203,7 +205,31 @@ func (p *parser) exceptionAt(i int, head string) (*classify.Failure, int) {
 		}
 		break
 	}
-	return chained(all), i
+	return chained(all, leaves), i
+}
+
+// innerMark begins what an aggregate prints behind its own stack: "---> (Inner Exception #1) System.Exception: message", up to
+// "<---".
+const innerMark = "---> (Inner Exception #"
+
+// leafAt parses one more exception of an aggregate, whose number begins rest, and returns its last line. The first one it gives
+// as its cause already, so number 0 is nothing new.
+func (p *parser) leafAt(i int, rest string) (*classify.Failure, int) {
+	end := i
+	for end+1 < len(p.lines) && !strings.HasSuffix(strings.TrimSpace(p.lines[end]), "<---") {
+		end++
+	}
+	number, head, ok := strings.Cut(rest, ") ")
+	if !ok || number == "0" {
+		return nil, end
+	}
+	cut := func(s string) string { return strings.TrimSuffix(strings.TrimRight(s, " \t"), "<---") }
+	if end == i {
+		head = cut(head)
+	}
+	own := &parser{log: p.log, lines: append(p.lines[:end:end], cut(p.lines[end]))}
+	f, _ := own.exceptionAt(i, head)
+	return f, end
 }
 
 // continues reports a line that belongs to a message although no frame follows: the attempts of a loader.
@@ -211,8 +237,9 @@ func continues(l string) bool {
 	return strings.Contains(l, "cannot open shared object file") || strings.Contains(l, "undefined symbol: ")
 }
 
-// chained builds the failure of a chain, the outermost exception first.
-func chained(all []link) *classify.Failure {
+// chained builds the failure of a chain, the outermost exception first. leaves are what the aggregate in it holds beside its
+// cause.
+func chained(all []link, leaves []*classify.Failure) *classify.Failure {
 	made := make([]*classify.Failure, len(all))
 	var lead []classify.Frame
 	for i, k := range all {
@@ -226,12 +253,30 @@ func chained(all []link) *classify.Failure {
 		read(f)
 		made[i], lead = f, st
 	}
+	group := len(made)
+	for i, f := range made {
+		if len(leaves) > 0 && f.Type == "AggregateException" && i+1 < len(made) {
+			group = i
+			break
+		}
+	}
+	for i := range made[:len(made)-1] {
+		made[i].Cause = made[i+1]
+	}
+	if group < len(made) {
+		// What is below the aggregate is one leaf of several.
+		made[group].Group = append([]*classify.Failure{below(made[group+1:])}, leaves...)
+		made[group].Cause = nil
+		made = made[:group+1]
+	}
+	return below(made)
+}
+
+// below is the first failure of a chain that is no envelope of the ones under it.
+func below(made []*classify.Failure) *classify.Failure {
 	at := 0
 	for at+1 < len(made) && envelope(made, at) {
 		at++
-	}
-	for i := at; i+1 < len(made); i++ {
-		made[i].Cause = made[i+1]
 	}
 	return made[at]
 }

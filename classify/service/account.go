@@ -90,14 +90,14 @@ func split(s string) (path, why string) {
 	if !ok || strings.ContainsAny(path, "\"'") {
 		return "", ""
 	}
-	return path, why
+	return strings.TrimSuffix(path, " failed"), why // tini: "exec /path failed: No such file or directory"
 }
 
 // end reads a keeper's or the kernel's word on why a process ended; empty for none.
 func end(l string) classify.Reason {
 	low := strings.ToLower(l)
 	switch {
-	case has(low, "oomkilled", "oom killer", "oom-kill", "out of memory: killed process", "memory cgroup out of memory", "oom_kill", "reason: oom", "low on resource: memory", "code=killed, status=9/kill (oom"):
+	case has(low, "oomkilled", "oom killer", "oom-kill", "out of memory: killed process", "memory cgroup out of memory", "oom_kill", "systemd-oomd killed", "due to memory pressure", "reason: oom", "low on resource: memory", "code=killed, status=9/kill (oom"):
 		return classify.OOM
 	case has(low, "low on resource: ephemeral-storage", "ephemeral local storage usage exceeds", "ephemeral-storage limit"):
 		return classify.DiskFull

@@ -48,7 +48,7 @@ var (
 		"Failed at step ", "Failed to locate executable ", "Unable to locate executable ", "Failed to execute ", `exec: "`, "exec user process", "exec /", "executable file `", "can't find command '", "Stopping ",
 	}
 	ends = []string{
-		"oomkilled", "oom killer", "oom-kill", "out of memory: killed", "memory cgroup out of memory", "oom_kill", "reason: oom", "low on resource: ", "(oom",
+		"oomkilled", "oom killer", "oom-kill", "out of memory: killed", "memory cgroup out of memory", "oom_kill", "systemd-oomd killed", "due to memory pressure", "reason: oom", "low on resource: ", "(oom",
 		"ephemeral local storage usage exceeds", "ephemeral-storage limit", "deadlineexceeded", "active longer than specified deadline", "failed with result '", "start operation timed out", "runtime-max",
 		"runtime time limit", "watchdog timeout", "due to time limit", "timelimitexceeded", "liveness probe", "startup probe", "stopping container", "killing container", "reason=evicted", "preempted", "preempting",
 		"code=killed, status=", "due to preemption", "drained", "received sigterm", "received signal 15", "taintmanagereviction",
@@ -66,6 +66,7 @@ const window = 32
 // Parse implements [classify.Runtime].
 func (Runtime) Parse(log *text.Log) *classify.Failure {
 	seen := 0
+	started := false // a line behind says that the program did start
 	var found *classify.Failure
 	for i := len(log.Lines) - 1; i >= 0 && seen < window; i-- {
 		l := strings.TrimSpace(log.Lines[i])
@@ -73,7 +74,8 @@ func (Runtime) Parse(log *text.Log) *classify.Failure {
 			continue
 		}
 		seen++
-		if f := start(l); f != nil {
+		started = started || ranInto(l)
+		if f := start(l); f != nil && !started {
 			f.First, f.Line, f.Last = i, i, max(i, last(log, i))
 			return f
 		}
@@ -100,6 +102,12 @@ func last(log *text.Log, i int) int {
 		}
 	}
 	return i
+}
+
+// ranInto reports that the unit's main process ended with a status of its own: what could not be started was another one.
+func ranInto(l string) bool {
+	_, status, ok := strings.Cut(l, ": Main process exited, code=exited, status=")
+	return ok && !strings.HasPrefix(status, "203/")
 }
 
 // began reports that a keeper started the process anew.
