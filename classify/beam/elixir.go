@@ -62,11 +62,24 @@ func (p *parser) elixir(i, at int) (*classify.Failure, int) {
 	for j := len(inner) - 1; j >= 0; j-- {
 		f.Frames = append(f.Frames, inner[j])
 	}
+	for len(f.Frames) > 0 && next < len(p.lines) && kept(p.lines[next]) {
+		next++
+	}
 	message(f)
 	if f.Kind == classify.KindMissingName && len(f.Frames) > 0 {
 		f.Startup = starts(f.Frames)
 	}
 	return f, next
+}
+
+// kept reports what Elixir's logger tells of a process behind its stack. It is what the process knew, and no word of the program's.
+func kept(l string) bool {
+	for _, w := range [...]string{"Last message", "State: ", "Label: ", "Function: ", "    Args: ", "Client ", "Initial Call: ", "Ancestors: ", "Process Label: "} {
+		if strings.HasPrefix(l, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // elixirFrame parses "    (acme 1.0.0) lib/acme/agent.ex:3: Acme.Agent.prepare/1". A line without a place is the call that

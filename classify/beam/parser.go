@@ -26,6 +26,15 @@ func (p *parser) last() *classify.Failure {
 			continue
 		}
 		f.First, f.Line, f.Last = i, i, max(next-1, i)
+		if best != nil && !best.Survived && f.Fatal && f.Message != "" && echoes(f) {
+			// The machine ends, and why stands in the report before it.
+			best.Last, best.Line, best.Fatal = f.Last, f.Last, true
+			i = max(next, i+1)
+			continue
+		}
+		if len(f.Frames) > 0 {
+			f.Line = f.Last
+		}
 		p.introduced(f)
 		// A call into a module that was refused before says less than the refusal.
 		if r := p.refused[f.Module]; r != nil && f.Kind == classify.KindMissingName && f.Module != "" {
@@ -43,6 +52,12 @@ func (p *parser) last() *classify.Failure {
 		i = max(next, i+1)
 	}
 	return best
+}
+
+// echoes reports the machine's last word on an application that ended, where it does not say why.
+func echoes(f *classify.Failure) bool {
+	return f.Kind == classify.KindOther && f.Listed == "" && len(f.Frames) == 0 &&
+		(strings.Contains(f.Message, "{application_terminated,") || strings.Contains(f.Message, "{application_start_failure,"))
 }
 
 // introduced reads the entry that a failure stands in, or the one in front of it.
@@ -125,6 +140,9 @@ func (p *parser) joined(i, at int) (string, int) {
 // boot parses the term with which the machine ends.
 func (p *parser) boot(i int) (*classify.Failure, int) {
 	s, next := p.joined(i, 0)
+	if strings.Contains(s, `("{`) { // the term as a text, with its quotes escaped
+		s = strings.ReplaceAll(s, `\"`, `"`)
+	}
 	// init says the same twice, the second time with the deeper parts left out.
 	for next < len(p.lines) && (strings.HasPrefix(p.lines[next], "init terminating in ") || strings.HasPrefix(p.lines[next], "Runtime terminating ")) {
 		_, next = p.joined(next, 0)
@@ -233,7 +251,20 @@ func (p *parser) report(i int) (*classify.Failure, int) {
 	if f.Kind == classify.KindMissingName {
 		f.Startup = starts(f.Frames)
 	}
-	return f, next
+	return f, p.crashReport(i, next)
+}
+
+// crashReport is the line behind the crash report whose exception is at line i, next where it stands in none. What a report
+// lists of the process ("status: running") is no word of the program's.
+func (p *parser) crashReport(i, next int) int {
+	in := false
+	for k := i - 1; k >= 0 && k >= i-8 && !in; k-- {
+		in = strings.TrimSpace(p.lines[k]) == "crasher:"
+	}
+	for in && next < len(p.lines) && strings.HasPrefix(p.lines[next], "    ") {
+		next++
+	}
+	return next
 }
 
 // calledAt reads "acme_agent:main/1 (src/acme_agent.erl, line 3)".

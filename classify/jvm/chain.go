@@ -29,6 +29,9 @@ func chained(links []link, dead map[string]*classify.Failure) *classify.Failure 
 			return echo(root, f)
 		}
 	}
+	if root.FileIsUnit && at+1 < len(links) && strings.HasPrefix(links[at+1].msg, "Unsupported major.minor version") {
+		root.Kind, root.Object = classify.KindBinding, root.File // a whole one, of another release
+	}
 	f := root
 	for i := at + 1; i < len(links) && !f.FileIsUnit; i++ {
 		if sameClass(links[i-1], links[i]) {
@@ -164,6 +167,9 @@ func failure(k link, frames []classify.Frame, carried string) *classify.Failure 
 		}
 	}
 	read(f)
+	if f.Kind == classify.KindOther && carried != "" && archive(f, f.Message) {
+		f.Kind, f.Unnamed, f.Loading = classify.KindTorn, true, true // whoever reads, it was for that class
+	}
 	if f.Unnamed && carried != "" {
 		f.Module, f.Unnamed = carried, false
 	}

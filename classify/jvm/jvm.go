@@ -39,12 +39,14 @@ func (Runtime) Parse(log *text.Log) *classify.Failure {
 var hints = [][]byte{
 	[]byte("at "), []byte("Exception in thread "), []byte("Error: "), []byte("Error occurred during"), []byte("Java Runtime Environment"),
 	[]byte("UncaughtExceptionHandler"), []byte("Error opening zip file"),
+	[]byte(springFailed),
 }
 
 // Vocabulary implements [classify.Speaker].
 func (Runtime) Vocabulary() classify.Vocabulary {
 	return classify.Vocabulary{Starts: []string{"at "}, Exact: []string{
 		"Exception in thread ", "Error: ", "Error occurred during", "Java Runtime Environment", "UncaughtExceptionHandler", "Error opening zip file",
+		springFailed,
 	}}
 }
 

@@ -138,6 +138,7 @@ func signature(m string) (class, name string) {
 	if at := strings.IndexByte(m, '('); at >= 0 {
 		m = m[:at]
 	}
+	m = strings.TrimSpace(m)
 	m = m[strings.LastIndexByte(m, ' ')+1:]
 	at := strings.LastIndexByte(m, '.')
 	if at <= 0 {
@@ -245,6 +246,10 @@ func between(m string) string {
 
 // access reads which class or member is no longer open to its user.
 func access(f *classify.Failure, m string) {
+	// What stands in brackets behind it is about modules and loaders.
+	if at := strings.LastIndex(m, " ("); at > 0 && strings.HasSuffix(m, ")") {
+		m = m[:at]
+	}
 	switch {
 	case strings.Contains(m, " because module "), strings.Contains(m, "does not export"):
 		// The module graph of the command line, and no member.

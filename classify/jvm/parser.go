@@ -23,6 +23,8 @@ type parser struct {
 	lines []string
 	// dead are the initialisers whose failure was printed: by class, the trace.
 	dead map[string]*classify.Failure
+	// lead is what stands in front of every line of the trace that is being read: some containers indent it.
+	lead string
 }
 
 // link is one exception of a chain as it is printed: frames innermost first, the last more of them shared with the link
@@ -46,6 +48,7 @@ func (p *parser) last() *classify.Failure {
 			continue
 		}
 		f.First, f.Last = i, max(next-1, i)
+		f.Line = f.Last
 		p.introduced(f)
 		thread := threadOf(p.lines[i])
 		switch {
@@ -121,9 +124,12 @@ func threadOf(l string) string {
 // at parses the failure that begins at line i, if one does, and returns the line behind it.
 func (p *parser) at(i int) (*classify.Failure, int) {
 	l := p.lines[i]
+	p.lead = ""
 	switch {
 	case l == "":
 		return nil, i + 1
+	case l == springFailed:
+		return p.spring(i)
 	case strings.HasPrefix(l, uncaught):
 		rest := l[len(uncaught):]
 		if t := threadOf(l); t != "" {
@@ -148,6 +154,9 @@ func (p *parser) at(i int) (*classify.Failure, int) {
 	if at < 0 {
 		return nil, i + 1
 	}
+	if strings.TrimLeft(l[:at], " \t") == "" {
+		p.lead = l[:at]
+	}
 	if !p.framed(i + 1) {
 		typ, _, _ := exception(l[at:])
 		if at > 0 || !platform(typ) || !strings.HasPrefix(l[len(typ):], ":") && l != typ {
@@ -164,7 +173,7 @@ func (p *parser) framed(i int) bool {
 		if _, ok := frame(l); ok {
 			return true
 		}
-		if causeOf(l) != "" {
+		if p.causeOf(l) != "" {
 			return true
 		}
 		if strings.HasPrefix(l, uncaught) || inline(l) >= 0 || l != "" && l[0] != ' ' && l[0] != '\t' && logline.Entry(l) {
@@ -183,6 +192,9 @@ func causeOf(l string) string {
 	}
 	return ""
 }
+
+// causeOf is the function of that name for a line of the trace that is being read.
+func (p *parser) causeOf(l string) string { return causeOf(strings.TrimPrefix(l, p.lead)) }
 
 // headless parses a trace without its first line.
 func (p *parser) headless(i int) (*classify.Failure, int) {
@@ -220,7 +232,7 @@ func (p *parser) trace(i int, head string) (*classify.Failure, int) {
 func (p *parser) message(k *link, i int) int {
 	for n := 0; i < len(p.lines) && n < maxMessage; i, n = i+1, n+1 {
 		l := p.lines[i]
-		if _, ok := frame(l); ok || causeOf(l) != "" || more(l) >= 0 {
+		if _, ok := frame(l); ok || p.causeOf(l) != "" || more(l) >= 0 {
 			break
 		}
 		if len(k.msg) < 4096 {
@@ -248,7 +260,7 @@ func (p *parser) links(k link, i int) ([]link, int) {
 			i++
 			continue
 		}
-		if rest := causeOf(l); rest != "" {
+		if rest := p.causeOf(l); rest != "" {
 			typ, msg, ok := exception(rest)
 			if !ok || len(all) >= maxLinks {
 				break
@@ -263,12 +275,14 @@ func (p *parser) links(k link, i int) ([]link, int) {
 			continue
 		}
 		if suppressed(l) {
-			i = p.skip(i)
+			next := p.skip(i)
+			p.log.Ignore(i, next)
+			i = next
 			continue
 		}
 		// A line of another thread between the frames, or a blank one that a logger has put there.
 		if strays < maxStrays && i+1 < len(p.lines) && len(cur.frames) > 0 && inline(l) < 0 && !strings.HasPrefix(l, uncaught) {
-			if _, ok := frame(p.lines[i+1]); ok || l == "" && (causeOf(p.lines[i+1]) != "" || more(p.lines[i+1]) >= 0) {
+			if _, ok := frame(p.lines[i+1]); ok || l == "" && (p.causeOf(p.lines[i+1]) != "" || more(p.lines[i+1]) >= 0) {
 				strays++
 				i++
 				continue

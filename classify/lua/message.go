@@ -29,6 +29,7 @@ func read(log *text.Log, i int, m string) *classify.Failure {
 			f.Last = n
 		}
 	}
+	f.Line = f.Last
 	for a, b := 0, len(f.Frames)-1; a < b; a, b = a+1, b-1 {
 		f.Frames[a], f.Frames[b] = f.Frames[b], f.Frames[a]
 	}

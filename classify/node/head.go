@@ -80,7 +80,8 @@ func errorType(w string, first bool) bool {
 	}
 	if last == 'r' || last == 'n' || last == 'e' {
 		for _, end := range [...]string{"Error", "Exception", "Rejection", "ResolveMessage"} {
-			if strings.HasSuffix(w, end) {
+			// An event of that name, "uncaughtException", is no type.
+			if strings.HasSuffix(w, end) && !event(w) {
 				return true
 			}
 		}
@@ -90,6 +91,11 @@ func errorType(w string, first bool) bool {
 	}
 	base := w[strings.LastIndexByte(w, '.')+1:]
 	return base != "" && (base == "error" || len(base) > 3 && base[0] >= 'A' && base[0] <= 'Z' && strings.ToUpper(base) != base)
+}
+
+// event reports the names under which Node.js tells a program of its errors, and loggers those of their entries.
+func event(w string) bool {
+	return w == "uncaughtException" || w == "unhandledRejection" || w == "unhandledException"
 }
 
 // telling reports a message that only Node.js prints, so that it needs no stack to be a failure.

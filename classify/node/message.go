@@ -19,8 +19,11 @@ func finish(f *classify.Failure, k *facts) {
 		f.Module = lastWord(m)
 	case k.code == "ERR_PACKAGE_PATH_NOT_EXPORTED", k.code == "ERR_PACKAGE_IMPORT_NOT_DEFINED":
 		notExported(f)
-	case k.code == "ERR_REQUIRE_ESM", k.code == "ERR_REQUIRE_ASYNC_MODULE":
+	case k.code == "ERR_REQUIRE_ESM", k.code == "ERR_REQUIRE_ASYNC_MODULE", k.code == "ERR_REQUIRE_CYCLE_MODULE":
 		otherKind(f)
+	case strings.HasPrefix(m, `Module not found "`):
+		notFound(f)
+	case parsed(f):
 	case native(f, k):
 	case f.Type == "ChunkLoadError":
 		chunk(f)
@@ -282,10 +285,11 @@ func notExported(f *classify.Failure) {
 // otherKind reads the refusal of a module that is of the other kind than who requires it: one of the two is of another build.
 func otherKind(f *classify.Failure) {
 	f.Loading = true
-	for _, w := range [...]string{"require() of ES Module ", "Must use import to load ES Module: ", "  Requiring "} {
+	for _, w := range [...]string{"require() of ES Module ", "Cannot require() ES Module ", "Must use import to load ES Module: ", "  Requiring "} {
 		if _, rest, ok := strings.Cut(f.Message, w); ok {
 			f.Kind = classify.KindMissingModule
 			file, _, _ := strings.Cut(firstLine(rest), " from ")
+			file, _, _ = strings.Cut(file, " in a cycle.")
 			f.Module = filePath(strings.TrimSpace(strings.TrimSuffix(file, " not supported.")))
 			resolve(f, "")
 			break
@@ -321,14 +325,14 @@ func typeError(f *classify.Failure) {
 		}
 		return
 	}
-	if rest, ok := strings.CutPrefix(f.Message, `Module not found "`); ok {
-		f.Kind, f.Loading = classify.KindMissingModule, true
-		f.Module, _, _ = strings.Cut(rest, `"`)
-		f.Module = filePath(f.Module)
-		resolve(f, "")
-		return
-	}
 	f.Kind = classify.KindSignature
+}
+
+// notFound reads the words of Deno for a file that is not there. Who asks is a place below.
+func notFound(f *classify.Failure) {
+	f.Kind, f.Loading = classify.KindMissingModule, true
+	f.Module = filePath(quotedIn(f.Message))
+	resolve(f, "")
 }
 
 // firstLine is s up to its first line feed.

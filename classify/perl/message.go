@@ -7,6 +7,12 @@ import (
 	"github.com/mulligan-dev/mulligan/classify/text"
 )
 
+// What Perl says of an object that another build of it compiled, and of a base class that no file defines.
+const (
+	mismatched = "loadable library and perl binaries are mismatched"
+	emptyBase  = "Base class package \""
+)
+
 // maxBlock bounds the lines of one failure.
 const maxBlock = 400
 
@@ -16,8 +22,20 @@ func block(log *text.Log, i int) *classify.Failure {
 	if rest, ok := strings.CutPrefix(strings.TrimSpace(l), "Can't open perl script "); ok {
 		return &classify.Failure{First: i, Line: i, Last: i, Message: l, Startup: true, Fatal: true, Kind: classify.KindMissingModule, File: quoted(rest)}
 	}
+	if name, _, ok := strings.Cut(strings.TrimSpace(l), ".c: "+mismatched); ok && !strings.Contains(name, " ") {
+		// The interpreter itself refuses, and ends without a place. The name is that of the source the object was built from.
+		return &classify.Failure{First: i, Line: i, Last: i, Message: l, Startup: true, Fatal: true, Kind: classify.KindBinding, Object: name + ".so"}
+	}
 	m, fr, ok := place(l)
 	head := i
+	if !ok && strings.HasPrefix(l, emptyBase) {
+		// The advice goes on over some lines, and the place ends it.
+		for n := i + 1; n < len(log.Lines) && n < i+6 && !ok; n++ {
+			if _, fr, ok = place(log.Lines[n]); ok {
+				m, i = l, n
+			}
+		}
+	}
 	if !ok && strings.Contains(l, " is not exported by the ") && i+1 < len(log.Lines) {
 		// The list of names that were not found, and the place behind it.
 		for n := i + 1; n < len(log.Lines) && n < i+20 && !ok; n++ {
@@ -81,6 +99,7 @@ func final(log *text.Log, i int) bool {
 
 // frames puts the places in order, outermost first.
 func frames(f *classify.Failure, inner []classify.Frame) *classify.Failure {
+	f.Line = f.Last
 	f.Frames = make([]classify.Frame, 0, len(inner))
 	for i := len(inner) - 1; i >= 0; i-- {
 		f.Frames = append(f.Frames, inner[i])
@@ -172,8 +191,10 @@ func read(f *classify.Failure, m string, fr classify.Frame) bool {
 	case strings.HasPrefix(m, "Perl API version ") && strings.Contains(m, " does not match "):
 		_, rest, _ := strings.Cut(m, " of ")
 		f.Kind, f.Module = classify.KindBinding, firstWord(rest)
-	case strings.Contains(m, "loadable library and perl binaries are mismatched"):
+	case strings.Contains(m, mismatched):
 		f.Kind, f.Object = classify.KindBinding, strings.TrimSuffix(strings.TrimSuffix(firstWord(m), ":"), ".c")
+	case strings.HasPrefix(m, emptyBase):
+		f.Kind, f.Module = classify.KindMissingModule, quoted(m)
 	case strings.HasPrefix(m, "Can't load '"):
 		object(f, m)
 	case strings.Contains(m, " is not exported by the ") && strings.Contains(m, " module"):
@@ -231,7 +252,7 @@ func object(f *classify.Failure, m string) {
 // source reads what the parser says of a file.
 func source(f *classify.Failure, m string, fr classify.Frame) bool {
 	switch {
-	case strings.HasPrefix(m, "syntax error") && strings.Contains(m, "at EOF"), strings.HasPrefix(m, "Missing right curly"), strings.Contains(m, " anywhere before EOF"), strings.HasPrefix(m, "Unrecognized character \\x0"), strings.HasPrefix(m, "Search pattern not terminated"), strings.HasPrefix(m, "Substitution replacement not terminated"), strings.HasPrefix(m, "Substitution pattern not terminated"), strings.HasPrefix(m, "Transliteration replacement not terminated"), strings.HasPrefix(m, "Unterminated <> operator"), strings.HasPrefix(m, "Malformed UTF-8 character"):
+	case strings.HasPrefix(m, "syntax error") && strings.Contains(m, "at EOF"), strings.HasPrefix(m, "Missing right curly"), strings.Contains(m, " anywhere before EOF"), strings.HasPrefix(m, "Unrecognized character \\x0"), strings.HasPrefix(m, "Unrecognized character \\x{0}"), strings.HasPrefix(m, "Search pattern not terminated"), strings.HasPrefix(m, "Substitution replacement not terminated"), strings.HasPrefix(m, "Substitution pattern not terminated"), strings.HasPrefix(m, "Transliteration replacement not terminated"), strings.HasPrefix(m, "Unterminated <> operator"), strings.HasPrefix(m, "Malformed UTF-8 character"):
 		f.Kind = classify.KindTorn
 	case strings.HasPrefix(m, "syntax error"), strings.HasPrefix(m, "Unmatched right "), strings.HasPrefix(m, "Unrecognized character "):
 		f.Kind = classify.KindSyntax

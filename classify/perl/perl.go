@@ -31,12 +31,12 @@ func (Runtime) Name() string { return "perl" }
 
 // Vocabulary implements [classify.Speaker].
 func (Runtime) Vocabulary() classify.Vocabulary {
-	return classify.Vocabulary{Exact: []string{" line ", "Can't open perl script"}}
+	return classify.Vocabulary{Exact: []string{" line ", "Can't open perl script", mismatched}}
 }
 
 // Hint implements [classify.Hinter]: every death but one has a place.
 func (Runtime) Hint(tail []byte) bool {
-	return bytes.Contains(tail, []byte(" line ")) && bytes.Contains(tail, []byte(" at ")) || bytes.Contains(tail, []byte("Can't open perl script"))
+	return bytes.Contains(tail, []byte(" line ")) && bytes.Contains(tail, []byte(" at ")) || bytes.Contains(tail, []byte("Can't open perl script")) || bytes.Contains(tail, []byte(mismatched))
 }
 
 // Module implements [classify.Runtime]: "Acme/Wire.pm" is Acme::Wire.

@@ -26,6 +26,13 @@ func engine(f *classify.Failure, level string) {
 		if at := strings.LastIndexByte(m, '('); at > 0 {
 			_, f.Symbol = member(strings.TrimRight(firstWord(m[at+1:]), "),"))
 		}
+	case strings.Contains(m, " cannot extend final class "), strings.Contains(m, " may not inherit from final class "):
+		// The class that was closed behind the back of who extends it.
+		_, rest, _ := strings.Cut(m, " final class ")
+		f.Kind, f.Module = classify.KindMissingName, strings.Trim(firstWord(rest), "()")
+	case strings.HasPrefix(m, "Cannot override final method "):
+		f.Kind = classify.KindMissingName
+		f.Module, f.Symbol = member(m[len("Cannot override final method "):])
 	default:
 		thrown(f)
 	}
@@ -41,6 +48,13 @@ func thrown(f *classify.Failure) {
 	case (strings.HasPrefix(m, "Class ") || strings.HasPrefix(m, "Interface ") || strings.HasPrefix(m, "Trait ") || strings.HasPrefix(m, "Enum ")) && strings.Contains(m, " not found"):
 		f.Kind = classify.KindMissingModule
 		f.Module = quoted(m)
+	case strings.HasPrefix(m, "Attempted to load ") && strings.Contains(m, " from namespace "):
+		// Symfony's words for the same.
+		_, space, _ := strings.Cut(m, " from namespace ")
+		f.Kind, f.Module = classify.KindMissingModule, quoted(space)+`\`+quoted(m)
+	case strings.Contains(m, " on an incomplete object. Please ensure that the class definition "):
+		_, rest, _ := strings.Cut(m, " class definition ")
+		f.Kind, f.Module, f.ByData = classify.KindMissingModule, quoted(rest), true
 	case strings.HasPrefix(m, "Call to undefined method "), strings.HasPrefix(m, "Call to undefined static method "):
 		f.Kind = classify.KindSignature
 		_, f.Symbol = member(m[strings.Index(m, "method ")+len("method "):])

@@ -58,7 +58,9 @@ func (p *parser) fatal(i int) *classify.Failure {
 	}
 	level, m := p.level(p.log.Lines[i])
 	switch level {
-	case "", "Warning", "Notice", "Core warning":
+	case "":
+		return p.logged(i)
+	case "Warning", "Notice", "Core warning":
 		return nil
 	}
 	if rest, ok := strings.CutPrefix(m, "Uncaught "); ok {
@@ -83,6 +85,7 @@ func (p *parser) fatal(i int) *classify.Failure {
 		return nil
 	}
 	f.Last = p.trace(f, f.Last+1) // an extension may print a stack of its own
+	f.Line = f.Last
 	engine(f, level)
 	return f
 }
@@ -141,7 +144,7 @@ func (p *parser) uncaught(i int, first string) *classify.Failure {
 		f.Last = n
 	}
 	for e := f; e != nil; e = e.Cause {
-		e.Last = f.Last
+		e.Line, e.Last = f.Last, f.Last
 	}
 	return f
 }

@@ -31,12 +31,12 @@ func (Runtime) Name() string { return "php" }
 
 // Vocabulary implements [classify.Speaker].
 func (Runtime) Vocabulary() classify.Vocabulary {
-	return classify.Vocabulary{Exact: []string{"Fatal error", "Parse error", "PHP ", "input file: "}, Starts: []string{"#0 "}}
+	return classify.Vocabulary{Exact: []string{"Fatal error", "Parse error", "PHP ", "input file: ", attached}, Starts: []string{"#0 "}}
 }
 
 // Hint implements [classify.Hinter].
 func (Runtime) Hint(tail []byte) bool {
-	return bytes.Contains(tail, []byte("Fatal error")) || bytes.Contains(tail, []byte("Parse error")) || bytes.Contains(tail, []byte("PHP ")) || bytes.Contains(tail, []byte("#0 ")) || bytes.Contains(tail, []byte("input file: "))
+	return bytes.Contains(tail, []byte("Fatal error")) || bytes.Contains(tail, []byte("Parse error")) || bytes.Contains(tail, []byte("PHP ")) || bytes.Contains(tail, []byte("#0 ")) || bytes.Contains(tail, []byte("input file: ")) || bytes.Contains(tail, []byte(attached))
 }
 
 // Module implements [classify.Runtime]: "Acme/Wire/Frame.php" would hold `Acme\Wire\Frame`.

@@ -39,6 +39,9 @@ func (p *parser) last() *classify.Failure {
 	}
 	for i := len(chain) - 1; i > 0; i-- {
 		outer, inner := chain[i-1], chain[i]
+		if inner.Line == inner.Last {
+			outer.Line = inner.Last
+		}
 		outer.Last = inner.Last
 		// Ruby remembers what was being handled without being told. A deliberate wrapper keeps it as its cause; a slip or
 		// something else that came up meanwhile is a failure of its own.
@@ -138,7 +141,7 @@ func (p *parser) block(i int, fr classify.Frame, rest string) *classify.Failure 
 		message = append(message, l)
 	}
 	if end > i {
-		f.Last = end
+		f.Last, f.Line = end, end
 	}
 	if f.Last > i || f.Startup {
 		f.Message = strings.Join(trimmed(message), "\n")
@@ -239,7 +242,7 @@ func (p *parser) logged(i int) *classify.Failure {
 		return nil
 	}
 	l := p.log.Lines[i]
-	f := &classify.Failure{First: i, Line: i, Last: n - 1}
+	f := &classify.Failure{First: i, Line: n - 1, Last: n - 1}
 	if f.Type = typeAt(l); f.Type != "" {
 		f.Message = strings.TrimSpace(l[:strings.LastIndexByte(l, '(')])
 	} else {

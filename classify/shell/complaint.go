@@ -55,8 +55,14 @@ func read(l string) (complaint, bool) {
 	if c.script != "" && broken(&c, low) {
 		return c, true
 	}
+	if body, ok := strings.CutSuffix(rest, " [No such file or directory]"); ok { // ksh says it twice
+		rest, low = body, low[:len(body)]
+	}
 	// dash: "2: .: Can't open /path", ksh: ".: /path: cannot open"
 	if _, path, ok := cutAny(rest, "can't open ", "Can't open ", "cannot open "); ok && path != "" {
+		if quoted, _, ok := strings.Cut(strings.TrimPrefix(path, "'"), "': "); ok { // busybox
+			path = quoted
+		}
 		c.subject, c.what = strings.TrimSuffix(strings.TrimSuffix(strings.Trim(path, "'\""), ": No such file"), "'"), noFile
 		return c, true
 	}
@@ -72,7 +78,7 @@ func read(l string) (complaint, bool) {
 		head = strings.TrimSuffix(strings.TrimSuffix(head, ": cannot execute"), ": bad interpreter")
 		head = strings.TrimSuffix(strings.TrimSuffix(head, ": cannot open"), ": impossible d'ouvrir")
 		// ". : /path", "source: /path", "exec: tool": the builtin in front is no part of the subject.
-		for _, b := range [...]string{".: ", "source: ", "exec: ", "eval: "} {
+		for _, b := range [...]string{".: ", "source: ", "exec: ", "eval: ", "failed to run command ", "failed to execute "} {
 			head = strings.TrimPrefix(head, b)
 		}
 		head = strings.Trim(head, "`'\"‘’«» ")
@@ -141,13 +147,16 @@ func (c *complaint) head(l string) (string, bool) {
 		}
 		if plausible(name) {
 			if r, n, ok := lineNumber(rest); ok {
-				c.script, c.line = name, n
+				c.script, c.line = withoutBuiltin(name), n
 				return r, true
 			}
 			// ksh "script[4]:", zsh "script:4:"
-			if i := strings.LastIndexAny(name, "[:"); i > 0 && plausible(name[:i]) {
+			if i := strings.LastIndexAny(name, "[:"); i > 0 && plausible(withoutBuiltin(name[:i])) {
 				if n, ok := number(strings.TrimSuffix(name[i+1:], "]")); ok {
-					c.script, c.line = name[:i], n
+					c.script, c.line = withoutBuiltin(name[:i]), n
+					if shells[c.script] {
+						c.script = "-c"
+					}
 					return rest, true
 				}
 			}
@@ -160,13 +169,24 @@ func (c *complaint) head(l string) (string, bool) {
 	return "", false
 }
 
+// withoutBuiltin drops the builtin that some shells put between their script and the line: busybox "script: .: line 4", zsh
+// "script:source:4".
+func withoutBuiltin(script string) string {
+	for _, b := range [...]string{": .", ":.", ":source", ": source"} {
+		if s, ok := strings.CutSuffix(script, b); ok {
+			return s
+		}
+	}
+	return script
+}
+
 // shells are the names under which shells speak of themselves.
-var shells = map[string]bool{"bash": true, "sh": true, "dash": true, "zsh": true, "ksh": true, "ash": true, "busybox": true, "/bin/sh": true, "/bin/bash": true, "/usr/bin/bash": true, "/bin/dash": true, "/usr/bin/env": true, "env": true, "exec": true, "nohup": true}
+var shells = map[string]bool{"bash": true, "sh": true, "dash": true, "zsh": true, "ksh": true, "ash": true, "busybox": true, "/bin/sh": true, "/bin/bash": true, "/usr/bin/bash": true, "/bin/dash": true, "/usr/bin/env": true, "env": true, "exec": true, "nohup": true, "timeout": true, "nice": true, "setsid": true, "stdbuf": true, "flock": true}
 
 // plausible reports a name that may be a script's.
 func plausible(name string) bool {
 	// Compilers and other interpreters print lines of the same shape about files of theirs.
-	base := strings.TrimRight(name[strings.LastIndexByte(name, '/')+1:], "[]:0123456789")
+	base := withoutBuiltin(strings.TrimRight(name[strings.LastIndexByte(name, '/')+1:], "[]:0123456789"))
 	if at := strings.LastIndexByte(base, '.'); at > 0 && strings.Trim(base[at+1:], "0123456789") != "" && !strings.HasSuffix(base, "sh") && !strings.HasSuffix(base, ".command") {
 		return false
 	}

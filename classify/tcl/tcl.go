@@ -104,7 +104,7 @@ func trace(log *text.Log, end int) *classify.Failure {
 	if start <= 0 {
 		return nil
 	}
-	f.First, f.Line = start-1, start-1
+	f.First, f.Line = start-1, end
 	f.Message = log.Lines[start-1]
 	command := ""
 	for i := start + 1; i <= end; i++ {
