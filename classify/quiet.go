@@ -328,6 +328,7 @@ func terminalWords() []wordOf {
 	}
 	add("", "interrupted: ", "short test summary info", "importerror while loading conftest", "failed (errors=", "failed (failures=", "failed (unexpected successes=",
 		"***test failed***", "internalerror>", "no tests ran in ", "evaluation failed :(", "failed!  - failed:", "--- fail:", "test result: failed", "fail\t", "# fail ", "\u2139 fail ")
+	add("", sums[:]...)
 	add("failed", "nox > session")
 	add(" test", "ran ")
 	add(" in ", " failed", " error")

@@ -83,11 +83,30 @@ func testSummary(l string) bool {
 	if word, n, ok := counted(t); ok && word == "fail" && n != "0" {
 		return true
 	}
+	if summed(t) {
+		return true
+	}
 	// "1 failed, 3 passed in 0.37s", "2 errors in 1.20s (0:00:01)"
 	if at := strings.LastIndex(t, " in "); at > 0 && t[0] >= '0' && t[0] <= '9' {
 		count := t[:at]
 		if strings.Contains(count, " failed") || strings.Contains(count, " error") {
 			return strings.Contains(t[at:], "s")
+		}
+	}
+	return false
+}
+
+// sums are words of the lines in which test runners sum up, in lower case.
+var sums = [...]string{" assertions", " example, ", " examples, ", "tests completed, ", " successes / ", " failing"}
+
+// summed reports such a line that counts a failure: "1 runs, 0 assertions, 0 failures, 1 errors, 0 skips".
+func summed(t string) bool {
+	if !says(t, sums[:]...) || t[0] != 't' && (t[0] < '0' || t[0] > '9') {
+		return false
+	}
+	for part := range strings.FieldsFuncSeq(t, func(r rune) bool { return r == ',' || r == '/' }) {
+		if says(part, "fail", "error") && strings.ContainsAny(part, "123456789") {
+			return true
 		}
 	}
 	return false

@@ -75,7 +75,7 @@ func (s *scope) foreignData(m string) bool {
 // foreignFormat reports a message, in lower case, about what others define: the answers of a provider, and formats that many
 // programs read. Their versions do not change with the product.
 func foreignFormat(m string) bool {
-	return says(m, "provider response", "provider returned", "provider sent", "provider's", "from the provider", "from provider", "by the provider", "lockfile", "lock file version", "package manager",
+	return says(m, "provider response", "provider returned", "provider sent", "provider's", "from the provider", "from provider", "by the provider", "lockfile", "lock file version", "package manager", "image manifest",
 		"parquet", "avro", "git repository", "repository format", "openapi", "json schema", "onnx", "model format", "gguf")
 }
 
@@ -201,7 +201,7 @@ func nameByte(c byte) bool {
 // wire reads messages about what two sides of the product exchange, in lower case. native says that a binding raised it.
 func wire(m, typ string, native bool) Kind {
 	// Protocols of others. A product speaks many, and their versions do not change with its code.
-	if says(m, "pickle protocol", "http", "tls", "ssl", "mcp", "language server", "lsp", "ssh", "git ", "docker", "redis", "postgres", "mysql", "websocket", "kafka", "amqp", "smtp", "ftp") {
+	if says(m, "pickle protocol", "http", "tls", "ssl", "mcp", "language server", "lsp", "ssh", "git ", "docker", "redis", "postgres", "mysql", "websocket", "kafka", "provider", "amqp", "smtp", "ftp") {
 		return KindOther
 	}
 	sides := says(m, "wire", "protocol", "handshake", "rpc", "ipc", "peer", "daemon", " speaks ", "theirs", "envelope", "frame version", "message version", "reply version", "request version", "packet version") ||
@@ -211,7 +211,7 @@ func wire(m, typ string, native bool) Kind {
 	versions := says(m, "version", "schema", " speaks ") || numbered(m, "protocol") || numbered(m, "wire") || numbered(m, "rpc")
 	switch {
 	// All three must be there: who talks, that they disagree, and about what. "handshake failed" alone may be a network.
-	case sides && versions && (differ || compare(m) == KindNewerData):
+	case sides && versions && (differ || versioned(m) && bounded(m) && compare(m) == KindNewerData):
 		return KindWire
 	case native && says(m, "schemamismatch", "schema mismatch", "versionmismatch", "version mismatch", "protocolmismatch"):
 		return KindWire
@@ -265,8 +265,8 @@ func data(m, typ string) Kind {
 		}
 	}
 	// It says so in numbers: what the data has against what the code knows.
-	if noun && versioned(m) && says(m, "unsupported", "not supported", "unknown", "mismatch", "expected", "supports", "supported",
-		"known", "knows", "understands", "cannot read", "can't read", "can read", "newest ", "latest ", "understood", "refus", "incompatible", "unrecognized", "older than", "too old") {
+	if noun && versioned(m) && (bounded(m) || says(m, "unsupported", "not supported", "unknown", "mismatch", "expected", "supports", "supported",
+		"known", "knows", "understands", "cannot read", "can't read", "refus", "incompatible", "unrecognized", "older than", "too old")) {
 		if k := compare(m); k != KindOther {
 			return k
 		}
@@ -278,6 +278,16 @@ func data(m, typ string) Kind {
 		return KindUnclearData
 	}
 	return KindOther
+}
+
+// bounded reports words, in lower case, for the newest version that the code knows.
+func bounded(m string) bool {
+	for _, w := range [...]string{"newest", "latest"} {
+		if says(m, w+" format", w+" schema", w+" version", w+" protocol", w+" known", w+" understood", w+" supported", w+" readable") {
+			return true
+		}
+	}
+	return false
 }
 
 // versioned reports that a number in the message is a version: it stands right behind a word for one.
@@ -293,7 +303,7 @@ func versioned(m string) bool {
 			near = 3
 		case near > 0 && strings.Trim(strings.TrimPrefix(w, "v"), "0123456789") == "" && w != "v" && w != "":
 			return true
-		case near > 0 && (w == "v" || w == "is" || w == "number" || w == "no" || w == "of" || w == "at" || w == "has" || w == "version" || w == "expected" || w == "found" || w == "got"):
+		case near > 0 && (w == "v" || w == "is" || w == "number" || w == "no" || w == "of" || w == "at" || w == "has" || w == "version" || w == "expected"):
 			near--
 		default:
 			near = 0

@@ -26,7 +26,7 @@ func (p *parser) last() *classify.Failure {
 			continue
 		}
 		f.First, f.Line, f.Last = i, i, max(next-1, i)
-		if best != nil && !best.Survived && f.Fatal && f.Message != "" && echoes(f) {
+		if best != nil && !best.Survived && f.Fatal && echoes(f) && p.reports(best.Last+1, i) {
 			// The machine ends, and why stands in the report before it.
 			best.Last, best.Line, best.Fatal = f.Last, f.Last, true
 			i = max(next, i+1)
@@ -52,6 +52,16 @@ func (p *parser) last() *classify.Failure {
 		i = max(next, i+1)
 	}
 	return best
+}
+
+// reports says that the lines [from, to) are parts of reports, and none is a program's own.
+func (p *parser) reports(from, to int) bool {
+	for _, l := range p.lines[from:to] {
+		if l != "" && l[0] != ' ' && l[0] != '\t' && !(l[0] == '=' && strings.Contains(l, " REPORT====")) {
+			return false
+		}
+	}
+	return true
 }
 
 // echoes reports the machine's last word on an application that ended, where it does not say why.
