@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/mulligan-dev/mulligan/classify"
+	"github.com/mulligan-dev/mulligan/classify/internal/logline"
 	"github.com/mulligan-dev/mulligan/classify/text"
 )
 
@@ -51,6 +52,11 @@ func block(log *text.Log, i int) *classify.Failure {
 	f := &classify.Failure{First: head, Line: i, Last: i, Message: m}
 	inner := []classify.Frame{fr}
 	proved := read(f, m, fr)
+	if said, again, ok := strings.Cut(m, ": Can't locate "); ok && !proved && strings.Contains(again, " in @INC ") {
+		// What a program says in front of it may be that it got over it, and a warning has the same shape.
+		read(f, "Can't locate "+again, fr)
+		f.Survived = logline.Handled(said)
+	}
 	// The places that asked, innermost first.
 	for n := i + 1; n < len(log.Lines) && n < i+maxBlock; n++ {
 		l := log.Lines[n]

@@ -45,6 +45,21 @@ func (p *parser) logged(i int) *classify.Failure {
 	return f
 }
 
+// printed reads an exception that a program prints as a string: "TYPE: message in FILE:LINE" above its stack.
+func (p *parser) printed(i int) *classify.Failure {
+	if i+1 >= len(p.log.Lines) || p.log.Lines[i+1] != "Stack trace:" {
+		return nil
+	}
+	f, n := p.exception(i, strings.TrimSpace(p.log.Lines[i]))
+	if f == nil {
+		return nil
+	}
+	f.Last = n - 1
+	f.Line = f.Last
+	f.Survived = i > 0 && logline.Introduces(p.log.Lines[i-1])
+	return f
+}
+
 // cutLast splits "FILE:LINE".
 func cutLast(s string, sep byte) (before string, n int, ok bool) {
 	at := strings.LastIndexByte(s, sep)

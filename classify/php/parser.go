@@ -59,7 +59,10 @@ func (p *parser) fatal(i int) *classify.Failure {
 	level, m := p.level(p.log.Lines[i])
 	switch level {
 	case "":
-		return p.logged(i)
+		if f := p.logged(i); f != nil {
+			return f
+		}
+		return p.printed(i)
 	case "Warning", "Notice", "Core warning":
 		return nil
 	}

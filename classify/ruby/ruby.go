@@ -20,10 +20,11 @@ type Runtime struct{}
 func New() Runtime { return Runtime{} }
 
 var (
-	_ classify.Runtime   = Runtime{}
-	_ classify.PathUnits = Runtime{}
-	_ classify.Hinter    = Runtime{}
-	_ classify.Speaker   = Runtime{}
+	_ classify.Runtime         = Runtime{}
+	_ classify.PathUnits       = Runtime{}
+	_ classify.Hinter          = Runtime{}
+	_ classify.Speaker         = Runtime{}
+	_ classify.StatementReader = Runtime{}
 )
 
 // Name is "ruby".
@@ -49,6 +50,17 @@ func (Runtime) Hint(tail []byte) bool {
 func (Runtime) Parse(log *text.Log) *classify.Failure {
 	p := parser{log: log}
 	return p.last()
+}
+
+// Statement implements [classify.StatementReader].
+func (Runtime) Statement(line string) *classify.Failure {
+	at := strings.Index(line, "cannot load such file -- ")
+	if at < 0 {
+		return nil
+	}
+	f := &classify.Failure{Type: "LoadError", Message: line[at:]}
+	finish(f)
+	return f
 }
 
 // Module implements [classify.Runtime]: "acme/wire.rb" is the feature "acme/wire".

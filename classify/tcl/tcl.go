@@ -20,10 +20,11 @@ type Runtime struct{}
 func New() Runtime { return Runtime{} }
 
 var (
-	_ classify.Runtime   = Runtime{}
-	_ classify.PathUnits = Runtime{}
-	_ classify.Hinter    = Runtime{}
-	_ classify.Speaker   = Runtime{}
+	_ classify.Runtime         = Runtime{}
+	_ classify.PathUnits       = Runtime{}
+	_ classify.Hinter          = Runtime{}
+	_ classify.Speaker         = Runtime{}
+	_ classify.StatementReader = Runtime{}
 )
 
 // Name is "tcl".
@@ -86,6 +87,17 @@ func (Runtime) Parse(log *text.Log) *classify.Failure {
 		}
 	}
 	return nil
+}
+
+// Statement implements [classify.StatementReader].
+func (Runtime) Statement(line string) *classify.Failure {
+	at := strings.Index(line, "can't find package ")
+	if at < 0 {
+		return nil
+	}
+	f := &classify.Failure{Message: line[at:]}
+	finish(f, "")
+	return f
 }
 
 // maxLines bounds a trace.
