@@ -19,11 +19,14 @@ const block = 8 * stride
 // filter finds the words of many runtimes in one pass that looks at one place in three. Each word is known by three of its
 // grains, one for each way it can lie between the places. It is filled once and then only read.
 type filter struct {
-	// maybe has a bit for a hash of every grain in either case, so that most places are passed over after one look. factor makes
-	// the hash: of several the one that has the least in common with usual text. A table of bytes would take fewer instructions, but a death
-	// is judged now and then, when no table is in a cache, and then its size is what counts.
-	maybe  [1 << (maybeBits - 6)]uint64
+	// maybe has a bit for every grain in either case, so that most places are passed over after one look. A hash of the grain tells
+	// in which number the bit is, and its first byte which one it is: more of the hash would have to be shifted down first. factor
+	// makes the hash: of several the one that has the least in common with usual text. A table of bytes would take fewer
+	// instructions, but a death is judged now and then, when no table is in a cache, and then its size is what counts.
+	maybe  [1 << maybeBits]uint32
 	factor uint32
+	// two is hashedOfTwo: a constant of its size is loaded anew for each use, and what was read once stays in a register.
+	two uint64
 	// sure has a bit for every grain, by a hash of all its bytes that count. What passes both is nearly always a grain.
 	sure [1 << (sureBits - 6)]uint64
 	// slots find the grain at a place in a list of all, by a hash of it in lower case; 0 is free, else its number and 1.
@@ -35,7 +38,7 @@ type filter struct {
 }
 
 const (
-	maybeBits = 19
+	maybeBits = 14
 	sureBits  = 16
 )
 
@@ -96,7 +99,7 @@ const usual = `2026-11-30T12:53:48.752Z INFO worker.step id=48 took=12ms queue=0
 // newFilter makes a filter of words. Folded words are found in either case of their letters. It does not keep the list. seen
 // is the usage of usual text; tries is how many factors are tried, many where long texts are searched.
 func newFilter(words []wordOf, seen *usage, tries int) *filter {
-	f := &filter{slots: make([]uint32, 1<<bits.Len(uint(2*stride*len(words)))), grains: make([]grainOf, 0, stride*len(words)), words: make([]wordOf, 0, len(words))}
+	f := &filter{two: hashedOfTwo, slots: make([]uint32, 1<<bits.Len(uint(2*stride*len(words)))), grains: make([]grainOf, 0, stride*len(words)), words: make([]wordOf, 0, len(words))}
 	marks := make([]uint32, 0, 8*len(words))
 	for _, w := range words {
 		if len(w.text) < grain {
@@ -181,12 +184,11 @@ func (f *filter) settle(marks []uint32, tries int) {
 	for n := range uint32(tries) {
 		f.factor = 2654435761 + n*2*0x9e3779b
 		for _, m := range marks {
-			h := f.hash(m)
-			f.maybe[h>>6] |= 1 << (h & 63)
+			f.mark(m)
 		}
 		hits := 0
 		for i := 0; i+grain <= len(usualBytes); i++ {
-			if f.has(f.hash(grainAt(usualBytes, i) & hashed)) {
+			if f.has(grainAt(usualBytes, i) & hashed) {
 				hits++
 			}
 		}
@@ -194,13 +196,12 @@ func (f *filter) settle(marks []uint32, tries int) {
 			best, fewest = f.factor, hits
 		}
 		for _, m := range marks { // quicker than to clear all of a table that is nearly empty
-			f.maybe[f.hash(m)>>6] = 0
+			f.maybe[f.hash(m)] = 0
 		}
 	}
 	f.factor = best
 	for _, m := range marks {
-		h := f.hash(m)
-		f.maybe[h>>6] |= 1 << (h & 63)
+		f.mark(m)
 	}
 }
 
@@ -209,8 +210,11 @@ var usualBytes = []byte(usual)
 // hash is the place in maybe of what is hashed of a grain.
 func (f *filter) hash(g uint32) uint32 { return g * f.factor >> (32 - maybeBits) }
 
-// has reports the bit of a hash in maybe.
-func (f *filter) has(h uint32) bool { return f.maybe[h>>6]&(1<<(h&63)) != 0 }
+// mark sets the bit in maybe of what is hashed of a grain.
+func (f *filter) mark(g uint32) { f.maybe[f.hash(g)] |= 1 << (g & 31) }
+
+// has reports the bit of what is hashed of a grain.
+func (f *filter) has(g uint32) bool { return f.maybe[f.hash(g)]&(1<<(g&31)) != 0 }
 
 // sureHash is the place of the bit of a grain, in which a byte that is anything is 0.
 func sureHash(g uint32) uint32 { return g * 2246822519 >> (32 - sureBits) }
@@ -309,7 +313,7 @@ func (s *search) run() {
 	i := s.skip(b, stride-1)
 	for ; i+block+grain <= len(b); i = s.skip(b, i+block) {
 		for at := i; at < i+block; at += stride {
-			if g := grainAt(b, at); s.has(s.hash(g & hashed)) {
+			if g := grainAt(b, at); s.has(g & hashed) {
 				s.look(at, g)
 			}
 		}
@@ -322,19 +326,19 @@ func (s *search) run() {
 // skip is the first place, counted from i in steps of a block, from which on a block may hold a grain; one with no whole block
 // behind it where none does. It calls nothing and keeps nothing, so that all it needs stays in registers.
 func (f *filter) skip(b []byte, i int) int {
-	k := f.factor
-	const down = 32 - maybeBits
-	for ; i+block+grain <= len(b); i += block {
+	two := f.two
+	v := b[min(i, len(b)):]
+	for len(v) >= block+grain {
 		// Eight places at once: none depends on another, so the processor takes them together. Two of them share eight bytes.
-		v := b[i : i+block+2]
-		p, q := binary.LittleEndian.Uint64(v[0:])&hashedOfTwo, binary.LittleEndian.Uint64(v[2*stride:])&hashedOfTwo
-		r, t := binary.LittleEndian.Uint64(v[4*stride:])&hashedOfTwo, binary.LittleEndian.Uint64(v[6*stride:])&hashedOfTwo
-		if f.has(uint32(p)*k>>down) || f.has(uint32(p>>24)*k>>down) || f.has(uint32(q)*k>>down) || f.has(uint32(q>>24)*k>>down) ||
-			f.has(uint32(r)*k>>down) || f.has(uint32(r>>24)*k>>down) || f.has(uint32(t)*k>>down) || f.has(uint32(t>>24)*k>>down) {
+		p, q := binary.LittleEndian.Uint64(v[0:])&two, binary.LittleEndian.Uint64(v[2*stride:])&two
+		r, t := binary.LittleEndian.Uint64(v[4*stride:])&two, binary.LittleEndian.Uint64(v[6*stride:])&two
+		if f.has(uint32(p)) || f.has(uint32(p>>24)) || f.has(uint32(q)) || f.has(uint32(q>>24)) ||
+			f.has(uint32(r)) || f.has(uint32(r>>24)) || f.has(uint32(t)) || f.has(uint32(t>>24)) {
 			break
 		}
+		v = v[block:]
 	}
-	return i
+	return max(i, len(b)-len(v))
 }
 
 // edge looks at a place that may lie in part outside of the text.
@@ -345,7 +349,7 @@ func (s *search) edge(i int) {
 			v[k] = s.text[i+k]
 		}
 	}
-	if g := grainAt(v[:], 0); s.has(s.hash(g & hashed)) {
+	if g := grainAt(v[:], 0); s.has(g & hashed) {
 		s.look(i, g)
 	}
 }
