@@ -111,7 +111,7 @@ func (c *Classifier) classify(in Input, t *course) Verdict {
 	}
 	tail := in.Text[max(0, len(in.Text)-TailLimit):]
 	seen, quiet := c.nearest(tail)
-	if seen.f == nil {
+	if !seen.serves(in.Exit) {
 		seen = c.look(in, tail, quiet)
 	}
 	if seen.log == nil {
@@ -119,7 +119,7 @@ func (c *Classifier) classify(in Input, t *course) Verdict {
 	}
 	log, f, rt := seen.log, seen.f, seen.by
 	t.log, t.failure, t.by, t.asked, t.left = log, f, rt, seen.asked, seen.left
-	if in.Exit.Signal != "" || in.Exit.Code > 123 {
+	if byStatus(in.Exit) {
 		c.askRest(t)
 	}
 	if v, ok := exitVerdict(in.Exit, log, f); ok {
@@ -168,7 +168,7 @@ func (c *Classifier) classify(in Input, t *course) Verdict {
 // then there is no log.
 func (c *Classifier) look(in Input, tail []byte, quiet int) sighting {
 	heard := c.listen(tail, quiet)
-	if s := c.near(tail, heard.asked); s.f != nil {
+	if s := c.near(tail, heard.asked); s.serves(in.Exit) {
 		return s
 	}
 	if len(tail) > nearBytes {

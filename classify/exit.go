@@ -57,9 +57,15 @@ func exitVerdict(e Exit, log *text.Log, f *Failure) (Verdict, bool) {
 	return v, true
 }
 
+// byStatus reports an exit whose status may have come from outside, so that the last lines are read for who sent it.
+func byStatus(e Exit) bool { return e.Signal != "" || e.Code > 123 }
+
+// killerLines is how many lines from the end may say why a kill came.
+const killerLines = 24
+
 // whoKilled reads in the last lines why a kill came.
 func whoKilled(log *text.Log) Reason {
-	for i := len(log.Lines) - 1; i >= 0 && i >= len(log.Lines)-24; i-- {
+	for i := len(log.Lines) - 1; i >= 0 && i >= len(log.Lines)-killerLines; i-- {
 		if log.Ignored(i) {
 			continue
 		}

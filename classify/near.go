@@ -28,6 +28,11 @@ type sighting struct {
 	left uint64
 }
 
+// serves reports a failure, and as many lines with it as are read for who ended a run of that exit.
+func (s sighting) serves(e Exit) bool {
+	return s.f != nil && (len(s.log.Lines) >= killerLines || !byStatus(e))
+}
+
 // nearest looks for the failure in the lines round the last words of runtimes, if there are any in the last nearBytes. quiet is
 // the byte from which on nothing was heard, the end of the tail where that is not certain.
 func (c *Classifier) nearest(tail []byte) (s sighting, quiet int) {
