@@ -12,10 +12,12 @@ import (
 const (
 	// nearBytes is how much of the end is looked at by itself.
 	nearBytes = 8 << 10
-	// stepBytes is how much of it is heard at once, from the end on, and how much is read in front of the last words.
+	// stepBytes is how much of it is heard at once, from the end on, and how much is read in front of the last words at most.
 	stepBytes = 2 << 10
 	// clearance is how many lines must stand in front of a failure for nothing of it to be cut off.
 	clearance = 12
+	// leadLines is how many lines are read in front of the last words: a failure may begin a few lines before its first word.
+	leadLines = clearance + 6
 )
 
 // sighting is a failure that a part of the tail has given.
@@ -54,6 +56,9 @@ func (c *Classifier) nearest(tail []byte) (s sighting, quiet int) {
 			continue
 		}
 		front := lineFrom(tail, from+heard.first-stepBytes)
+		for n := bytes.Count(tail[front:from+heard.first], newline); n > leadLines; n-- {
+			front = lineFrom(tail, front+1)
+		}
 		if front < from {
 			heard.text = tail[front:from]
 			heard.run()
