@@ -159,7 +159,7 @@ func heading(l string) bool {
 func noiseHeading(t string) bool {
 	for _, w := range [...]string{"Exception ignored ", "Exception ignored:", "Task exception was never retrieved", "Future exception was never retrieved",
 		"exception was never retrieved", "Exception in callback ", "--- Logging error ---", "Error in atexit._run_exitfuncs:", "Error in sys.excepthook:",
-		"```", "Exception ignored in", "Error in sys.exitfunc:", "Exception in default exception handler"} {
+		"```", "~~~", "Exception ignored in", "Error in sys.exitfunc:", "Exception in default exception handler"} {
 		if strings.HasPrefix(t, w) || len(w) > 24 && strings.Contains(t, w) {
 			return true
 		}
@@ -174,6 +174,10 @@ func noiseRest(t string) bool {
 
 // noise reports whether a failure is one that Python or the program reports and survives. It marks what belongs to it.
 func (p *parser) noise(f *classify.Failure) bool {
+	if end := p.quotation(f); end >= 0 {
+		p.ignore(f.First, end+1)
+		return true
+	}
 	// The heading stands right above the traceback, or above a line or two that describe the object.
 	seen := 0
 	for i := f.First - 1; i >= 0 && seen < 3; i-- {
@@ -184,11 +188,11 @@ func (p *parser) noise(f *classify.Failure) bool {
 			}
 			continue
 		}
+		if fence(t) && p.closed(i) {
+			break // what it closes was quoted, and this is not
+		}
 		if noiseHeading(t) || i == 0 && noiseRest(t) {
 			p.ignore(i, f.First)
-			if strings.HasPrefix(t, "```") {
-				f.Last = p.fence(f.Last)
-			}
 			if t == "--- Logging error ---" {
 				f.Last = p.callStack(f.Last + 1)
 			}
@@ -197,24 +201,14 @@ func (p *parser) noise(f *classify.Failure) bool {
 		// The lines between a heading and its traceback describe the task, the handle or the object.
 		if !strings.HasPrefix(t, "future: ") && !strings.HasPrefix(t, "handle: ") && !strings.HasPrefix(t, "task: ") && !strings.HasPrefix(t, "transport: ") && !strings.HasPrefix(t, "protocol: ") {
 			if seen == 0 {
-				f.Survived = f.Survived || survivedHeading(p.lines[i], uncaught(f))
+				// The first line of a text may be what a host calls all of it.
+				f.Survived = f.Survived || survivedHeading(p.lines[i], uncaught(f)) || i > 0 && outputHeading(t)
 			}
 			break
 		}
 		seen++
 	}
 	return false
-}
-
-// fence skips to the line that closes a quotation.
-func (p *parser) fence(i int) int {
-	for j := i; j < len(p.lines); j++ {
-		if strings.HasPrefix(strings.TrimSpace(p.lines[j]), "```") {
-			p.ignore(i, j+1)
-			return j
-		}
-	}
-	return i
 }
 
 // callStack skips what the logging module prints behind its own error.
@@ -241,6 +235,10 @@ func survivedHeading(l string, uncaught bool) bool {
 	if uncaught && !strings.HasSuffix(l, ":") {
 		return false
 	}
+	// Behind a prompt stands what a tool was called with, and under it what the tool gave back.
+	if strings.HasPrefix(l, "$ ") {
+		return true
+	}
 	head := l[:min(len(l), 100)]
 	t := strings.ToLower(l)
 	for _, w := range [...]string{"WARN", "INFO", "DEBUG", "[info]", "[warn", "[debug]", "level=warn", "level=info", "level=debug"} {
@@ -264,7 +262,12 @@ func uncaught(f *classify.Failure) bool {
 	if f.Headless || len(f.Frames) == 0 {
 		return false
 	}
-	return f.Frames[0].Function == "<module>" || f.Frames[0].Function == "_run_module_as_main"
+	return starts(&f.Frames[0])
+}
+
+// starts reports a frame in which a program begins.
+func starts(fr *classify.Frame) bool {
+	return fr.Function == "<module>" || fr.Function == "_run_module_as_main"
 }
 
 // troubled reports a line that speaks of a failure, and so may introduce its traceback. A line about anything else merely

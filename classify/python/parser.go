@@ -29,6 +29,9 @@ type parser struct {
 	stopped bool
 	// width is where that line of source ends.
 	width int
+	// marks open and close quotations, once marked says that they have been looked for.
+	marks  []mark
+	marked bool
 }
 
 // last returns the last failure that was not survived, else the last one that was, else nil. What a thread reports behind the
@@ -102,7 +105,7 @@ func (p *parser) at(i int) (*classify.Failure, int) {
 	switch {
 	case isGroupHeader(l):
 		f, next = p.groupAt(i)
-	case isHeader(l):
+	case isHeader(l) || p.runOn(i):
 		f, next = p.traceback(i+1, false)
 	case isBoxHeader(t):
 		f, next = p.box(i)
@@ -192,13 +195,8 @@ func isHeader(l string) bool {
 		return true
 	}
 	// What is indented or marked is quoted by somebody, or belongs to a message.
-	if len(lead) > 120 || lead[0] == ' ' || lead[0] == '\t' || !strings.HasSuffix(lead, " ") {
+	if !strings.HasSuffix(lead, " ") || marked(lead) {
 		return false
-	}
-	for _, w := range [...]string{"tool", "output", "stdout", "quoted", "|", ">", "$", "\""} {
-		if strings.Contains(lead, w) {
-			return false
-		}
 	}
 	for _, w := range [...]string{"ERROR", "CRITICAL", "FATAL", "[error]", "[critical]", "[fatal]"} {
 		if strings.Contains(lead, w) {
@@ -206,6 +204,30 @@ func isHeader(l string) bool {
 		}
 	}
 	return false
+}
+
+// marked reports what stands before the header of a traceback that is indented or quoted.
+func marked(lead string) bool {
+	if len(lead) > 120 || lead[0] == ' ' || lead[0] == '\t' {
+		return true
+	}
+	for _, w := range [...]string{"tool", "output", "stdout", "quoted", "|", ">", "$", "\""} {
+		if strings.Contains(lead, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// runOn reports a header behind what the program had printed without ending the line, as before something that takes its time.
+// Nobody reports a traceback that way: it starts where the program does.
+func (p *parser) runOn(i int) bool {
+	lead, ok := strings.CutSuffix(p.lines[i], header)
+	if !ok || lead == "" || i+1 >= len(p.lines) || marked(lead) || strings.HasSuffix(strings.TrimRight(lead, " "), ":") {
+		return false
+	}
+	fr, ok := frame(p.lines[i+1])
+	return ok && starts(&fr)
 }
 
 // traceback parses frames from line i on, up to the exception and its message.
@@ -354,10 +376,10 @@ func (p *parser) message(f *classify.Failure, i int) int {
 		// Two tracebacks in a row are two failures. A message that ends with a colon announces what it quotes, unless it
 		// is Python that announces the next traceback.
 		case isHeader(l) || isGroupHeader(l):
-			if !strings.HasSuffix(strings.TrimSpace(before), ":") || heading(before) {
-				return i
+			if announces(before) || f.Type != "CalledProcessError" && toolEnded(before) {
+				return p.quoted(i)
 			}
-			return p.quoted(i)
+			return i
 		case chainLink(l) != chainNone, looksLogged(l), isBoxHeader(t), p.log != nil && heading(t), exceptionLine(l) && known(l):
 			return i
 		case t == "":
@@ -377,6 +399,21 @@ func (p *parser) message(f *classify.Failure, i int) int {
 		i++
 	}
 	return i
+}
+
+// announces reports a line of a message behind which stands what it quotes.
+func announces(l string) bool { return strings.HasSuffix(strings.TrimSpace(l), ":") && !heading(l) }
+
+// toolEnded reports a line of a message that says with which status a program ended; its output follows. The standard library's
+// own exception for that brings no output with it.
+func toolEnded(l string) bool {
+	l = strings.ToLower(l)
+	for _, w := range [...]string{"exit code", "exit status", "exited with", "non-zero", "return code"} {
+		if strings.Contains(l, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // oneLine reports the types whose messages Python writes in one line. What stands behind it says something else.
@@ -405,7 +442,7 @@ func (p *parser) quoteFollows(i int, before string) bool {
 	}
 	l := strings.ToLower(strings.TrimSpace(p.lines[i]))
 	if isHeader(p.lines[i]) {
-		return strings.HasSuffix(strings.TrimSpace(before), ":") && !heading(before)
+		return announces(before)
 	}
 	return strings.HasSuffix(l, ":") && (strings.Contains(l, "stderr") || strings.Contains(l, "stdout") || strings.Contains(l, "output"))
 }
