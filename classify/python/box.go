@@ -2,6 +2,7 @@ package python
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mulligan-dev/mulligan/classify"
 )
@@ -17,6 +18,8 @@ func (p *parser) box(i int) (*classify.Failure, int) {
 	// are passed over because no heading looks like them.
 	f := &classify.Failure{First: i}
 	path := ""
+	edge := strings.TrimLeft(p.lines[i], " ")
+	margin, width := len(p.lines[i])-len(edge), utf8.RuneCountInString(strings.TrimRight(edge, " "))
 	i++
 	for i < len(p.lines) {
 		t := strings.TrimSpace(p.lines[i])
@@ -31,7 +34,7 @@ func (p *parser) box(i int) (*classify.Failure, int) {
 		path = boxLine(f, in, path)
 		i++
 	}
-	return p.belowBox(f, i)
+	return p.belowBox(f, i, margin, width)
 }
 
 // inside is the text of a line between the edges of a box.
@@ -49,7 +52,9 @@ func boxLine(f *classify.Failure, in, open string) string {
 	if in == "" {
 		return ""
 	}
-	if open != "" {
+	if strings.HasSuffix(open, " in") {
+		in = open + " " + in // the name of the function has found no room
+	} else if open != "" {
 		in = open + in
 	}
 	if fr, ok := boxFrame(in); ok {
@@ -92,8 +97,13 @@ func cutLine(s string) (path string, line int, ok bool) {
 }
 
 // belowBox parses the exception under a box: for a syntax error the place first, then the type and a message that is
-// wrapped at the width of the terminal.
-func (p *parser) belowBox(f *classify.Failure, i int) (*classify.Failure, int) {
+// wrapped at the width of the terminal. A box that stands in a column of a table has all of this in the same column.
+func (p *parser) belowBox(f *classify.Failure, i, margin, width int) (*classify.Failure, int) {
+	if column, lines := p.column(i, margin, width); lines > 0 {
+		in := &parser{lines: column, nesting: p.nesting + 1}
+		f, _ = in.belowBox(f, 0, 0, width)
+		return f, i + lines
+	}
 	if i < len(p.lines) {
 		if path, line, ok := cutLine(strings.TrimSpace(p.lines[i])); ok && strings.ContainsAny(path, `/\`) {
 			fr := classify.Frame{File: path, Line: line}
@@ -113,4 +123,32 @@ func (p *parser) belowBox(f *classify.Failure, i int) (*classify.Failure, int) {
 	f.Cut = true
 	p.finish(f)
 	return f, i
+}
+
+// column is what the lines from i on have in a column that begins at margin, up to the first line that has something before it,
+// and how many lines that are. What was too long for the column is put together.
+func (p *parser) column(i, margin, width int) (column []string, lines int) {
+	if margin == 0 || p.nesting >= maxNesting {
+		return nil, 0
+	}
+	full := false
+	for ; i < len(p.lines) && lines < maxMessage; i++ {
+		l := strings.TrimRight(p.lines[i], " ")
+		if len(l) <= margin || strings.TrimLeft(l[:margin], " ") != "" {
+			break
+		}
+		lines++
+		l = l[margin:]
+		switch n := len(column); {
+		case full:
+			column[n-1] += l
+		case n > 0:
+			column[n-1] += " " // one blank says that the text goes on
+			fallthrough
+		default:
+			column = append(column, l)
+		}
+		full = utf8.RuneCountInString(l) == width
+	}
+	return column, lines
 }
