@@ -295,6 +295,10 @@ func (j *judge) missing(v Verdict, f *Failure, st *stack, at seat) Verdict {
 			v.Module, v.Symbol = t.module, f.Symbol
 			return unknown(v, TornImport, AskerNotShown)
 		}
+		if at.holder == managed && st.handed(at.frame) {
+			v.Module, v.Symbol = t.module, f.Symbol
+			return unknown(v, TornImport, AskerNotShown)
+		}
 		family := TornImport
 		if t.native {
 			family = StaleBinding

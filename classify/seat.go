@@ -165,6 +165,16 @@ func (st *stack) seat() seat {
 	return seat{nobody, "", -1, -1}
 }
 
+// handed reports whether code without a file asked, which frame i was given to run. It starts a program only where a stack begins.
+func (st *stack) handed(i int) bool {
+	for i++; i < len(st.frames); i++ {
+		if st.frames[i].Origin == OriginLauncher && st.holders[i] == runtime {
+			return true
+		}
+	}
+	return false
+}
+
 // innermost is the innermost managed frame.
 func (st *stack) innermost() (module string, root int) {
 	for i := len(st.frames) - 1; i >= 0; i-- {

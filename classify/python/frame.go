@@ -111,6 +111,33 @@ func origin(path string) classify.Origin {
 	return classify.OriginUnknown
 }
 
+// handed finds code without a file that a running program was given to run, as an agent runs what a model writes. Whose it is
+// stands nowhere, unless the line that runs it holds it.
+func handed(f *classify.Failure) {
+	for i := 1; i < len(f.Frames); i++ {
+		fr := &f.Frames[i]
+		// exec and eval make a module of what they are given, whatever they are told to call it. What libraries generate for
+		// themselves are functions.
+		if fr.Function != "<module>" || !strings.HasPrefix(fr.File, "<") || strings.HasPrefix(fr.File, "<frozen ") || fr.Origin == classify.OriginUser {
+			continue
+		}
+		if fr.Origin = classify.OriginLauncher; literal(f.Frames[i-1].Source) {
+			fr.Origin = classify.OriginRuntime
+		}
+	}
+}
+
+// literal reports a line that runs a text which it holds itself: exec("import x").
+func literal(source string) bool {
+	for _, call := range [...]string{"exec(", "eval("} {
+		if _, rest, ok := strings.Cut(source, call); ok {
+			rest = strings.TrimLeft(rest, " rbfRBF")
+			return rest != "" && (rest[0] == '"' || rest[0] == '\'')
+		}
+	}
+	return false
+}
+
 // standardFolder reports a path in an interpreter's own library: ".../lib/python3.11/json/decoder.py".
 func standardFolder(p string) bool {
 	// "lib/pythonX.Y/" with a folder behind it. The version keeps "/srv/python/app" out, and "lib" keeps out a folder

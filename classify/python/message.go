@@ -8,6 +8,7 @@ import (
 
 // finish reads what the exception's type and message say, once both are complete.
 func (p *parser) finish(f *classify.Failure) {
+	handed(f)
 	f.Loading = loading(f)
 	// The type is trusted by its last name. A program that calls an exception of its own ImportError means it.
 	switch f.Type {
