@@ -334,6 +334,9 @@ func bare(f *Failure, at seat) bool {
 // native judges native code of another build.
 func (j *judge) native(v Verdict, f *Failure, st *stack, at seat) Verdict {
 	t := j.about(f)
+	if b, r := j.binding(f.Needs); r >= 0 && f.Object == "" {
+		t = target{managed, b, r, true, false} // the whole library is missing, and it is the product's
+	}
 	switch {
 	case at.holder == workspace || t.holder == workspace:
 		return never(v, WorkspaceImport)

@@ -250,6 +250,8 @@ func attributeError(f *classify.Failure) {
 		f.Kind = classify.KindMissingName
 		f.Symbol = attributeName(m)
 		oldModule(f)
+	case native(f):
+		// ctypes looks symbols up as attributes and passes on what the loader says.
 	default:
 		f.Kind = classify.KindAttribute
 		f.Symbol = attributeName(m)
