@@ -208,7 +208,10 @@ func wire(m, typ string, native bool) Kind {
 		says(typ, "wire", "protocol", "handshake")
 	differ := says(m, "mismatch", "unsupported", "not supported", "incompatible", "unknown version", "unknown protocol", "newer", "differ",
 		"disagree", "too old", "too new", " speaks ", "expected", "!=")
-	versions := says(m, "version", "schema", " speaks ") || numbered(m, "protocol") || numbered(m, "wire") || numbered(m, "rpc")
+	versions := says(m, "version", "schema", " speaks ", "protocol too ", "protocol is too ")
+	for _, w := range [...]string{"protocol", "wire", "rpc", "wire format", "frame format", "message format", "packet format", "wire revision", "protocol revision"} {
+		versions = versions || numbered(m, w)
+	}
 	switch {
 	// All three must be there: who talks, that they disagree, and about what. "handshake failed" alone may be a network.
 	case sides && versions && (differ || versioned(m) && bounded(m) && compare(m) == KindNewerData):
