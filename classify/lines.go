@@ -77,6 +77,9 @@ func (s said) active(line string) bearing {
 	case s.heard&(1<<ownerDown) != 0:
 		return neutral
 	case s.heard&(1<<ownerWork) != 0:
+		if subordinate(strings.ToLower(line)) {
+			return neutral
+		}
 		return working
 	case leveled(line):
 		return talking

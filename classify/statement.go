@@ -213,14 +213,25 @@ func active(line string) bearing {
 		return neutral
 	}
 	for _, w := range works {
-		if strings.Contains(l, w) {
-			return working
+		if !strings.Contains(l, w) {
+			continue
 		}
+		if subordinate(l) {
+			return neutral
+		}
+		return working
 	}
 	if leveled(line) {
 		return talking
 	}
 	return neutral
+}
+
+// subordinate reports a line, in lower case, that is no sentence by itself but tells what the failure above it came into, as
+// notes on an exception do: "while preparing slot 4". It does not say that the work went on.
+func subordinate(l string) bool {
+	word, _, _ := strings.Cut(l, " ")
+	return (word == "while" || word == "when" || word == "during" || word == "raised") && !survivedWords(l)
 }
 
 var (
