@@ -32,7 +32,8 @@ type Process struct {
 }
 
 // Opener opens the store that lies in a folder, for the process that calls it. The folder is the same for all processes
-// of one case, and empty for the first.
+// of one case, and empty for the first. One whose store is a server returns when the server is done with what a killed
+// process had sent.
 type Opener func(dir string) (Process, error)
 
 // step is a place in a turn at which its process is killed.
