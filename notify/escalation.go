@@ -138,11 +138,7 @@ func personal(key string, f EscalationFacts) Row {
 		add("ended", "It ended on "+what)
 	}
 	for i := range notes {
-		if id := notes[i].ID; id == "workspace" || id == "next" {
-			notes[i].Text = Exact(notes[i].Text)
-			continue
-		}
-		notes[i].Text = Line(notes[i].Text, noteLimit)
+		notes[i].Text = notes[i].fit(noteLimit)
 	}
 	row.Notes = notes
 	return row

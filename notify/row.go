@@ -41,6 +41,18 @@ type Note struct {
 	Text string `json:"text"`
 }
 
+// Shown is the note's text as a sink shows it, on one line and harmless. A path or a command that is there to be copied
+// (the notes "workspace" and "next") keeps every space, see [Exact]; all other text is a [Line].
+func (n Note) Shown() string { return n.fit(0) }
+
+// fit is Shown, with free text cut at limit.
+func (n Note) fit(limit int) string {
+	if n.ID == "workspace" || n.ID == "next" {
+		return Exact(n.Text)
+	}
+	return Line(n.Text, limit)
+}
+
 // Notifier shows rows to people. Delivery is at-least-once: a nil error acknowledges, anything else means that the row
 // comes again. Notify may be called by several goroutines at once and returns when ctx ends; the package notifytest
 // holds an implementation to this.

@@ -182,7 +182,7 @@ func clean(r notify.Row) notify.Row {
 	r.Title, r.Report = notify.Line(r.Title, 0), notify.Line(r.Report, 0)
 	r.Notes = slices.Clone(r.Notes)
 	for i := range r.Notes {
-		r.Notes[i].Text = notify.Line(r.Notes[i].Text, 0)
+		r.Notes[i].Text = r.Notes[i].Shown()
 	}
 	return r
 }

@@ -60,7 +60,7 @@ func (n *Notifier) Notify(ctx context.Context, r notify.Row) error {
 	if len(r.Notes) > 0 {
 		notes := make([]string, len(r.Notes))
 		for i, note := range r.Notes {
-			notes[i] = notify.Line(note.Text, 0)
+			notes[i] = note.Shown()
 		}
 		entry.AddAttrs(slog.Any("notes", notes))
 	}

@@ -94,7 +94,7 @@ func (n *Notifier) render(was, next notify.Row) string {
 	for _, note := range next.Notes {
 		if !slices.Contains(was.Notes, note) {
 			// Twice redacted is redacted: rows of a host's own come as they are.
-			notes = append(notes, notify.Line(note.Text, 0))
+			notes = append(notes, note.Shown())
 		}
 	}
 	if was.Key != "" && len(notes) == 0 && was.Title == next.Title {

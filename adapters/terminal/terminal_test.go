@@ -112,5 +112,5 @@ func ExampleNew() {
 	// 14:02:00 planner: a person was involved
 	//     The run had handed over to a person or another program (a plan, a question, a gate, a pipe). Only a person can say whether to start it again.
 	//     Agent planner
-	//     Start it again? Yes: mulligan retry lin-a No: mulligan dismiss lin-a
+	//     Start it again? Yes: mulligan retry lin-a  No: mulligan dismiss lin-a
 }

@@ -61,7 +61,7 @@ func (n *Recorder) Text() string {
 	for _, r := range n.Rows() {
 		b.WriteString(notify.Line(r.Title, 0) + "\n")
 		for _, note := range r.Notes {
-			b.WriteString("  " + notify.Line(note.Text, 0) + "\n")
+			b.WriteString("  " + note.Shown() + "\n")
 		}
 	}
 	return b.String()

@@ -94,6 +94,7 @@ func Checks() []Check {
 		{"survives", "what was acknowledged is there after a crash, and does not sound again", reopens, survives},
 		{"honest", "what could not be kept is not acknowledged", breaks, honest},
 		{"harmless", "text cannot act on what shows it", always, harmless},
+		{"copied", "a path or a command can be copied as it is shown", always, copied},
 	}
 }
 
@@ -371,4 +372,19 @@ func harmless(ctx context.Context, open func() (Sink, error)) error {
 		return err
 	}
 	return sees(s, []string{"quartz", "agate1"}, "\x1b]0;", "\x1b[2J", "\x07 ", "\r", "\u202e", "\nforged")
+}
+
+// copied delivers a command over a folder with two spaces in its name: with one of them it leads elsewhere.
+func copied(ctx context.Context, open func() (Sink, error)) error {
+	s, err := open()
+	if err != nil {
+		return err
+	}
+	const command = "cd '/srv/onyx  beryl'"
+	held := row("k", "quartz", "agate1")
+	held.Notes = append(held.Notes, notify.Note{ID: "next", Text: "To go on: " + command})
+	if err := deliver(ctx, s, held); err != nil {
+		return err
+	}
+	return sees(s, []string{"quartz", "agate1", command})
 }

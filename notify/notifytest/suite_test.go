@@ -125,7 +125,11 @@ func (b *broken) sink() notifytest.Sink {
 			for _, k := range b.order {
 				t.WriteString(clean(b.rows[k].Title) + "\n")
 				for _, n := range b.rows[k].Notes {
-					t.WriteString(" " + clean(n.Text) + "\n")
+					if b.fault == "copied" || b.fault == "harmless" {
+						t.WriteString(" " + clean(n.Text) + "\n")
+						continue
+					}
+					t.WriteString(" " + n.Shown() + "\n")
 				}
 			}
 			return t.String(), nil
