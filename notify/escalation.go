@@ -131,7 +131,7 @@ func personal(key string, f EscalationFacts) Row {
 		add("why", why)
 	}
 	if f.Workspace != "" {
-		add("workspace", "The workspace is held as it was left: "+f.Workspace)
+		add("workspace", workspace(f.Reason)+f.Workspace)
 	}
 	add("next", GoOn(f.Reason, f.Program, f.target(), f.Workspace))
 	if what := ended(f.Exception, f.Message); what != "" {
@@ -142,6 +142,15 @@ func personal(key string, f EscalationFacts) Row {
 	}
 	row.Notes = notes
 	return row
+}
+
+// workspace begins the note of where the work lies. It is held only while nobody works in it again.
+func workspace(reason string) string {
+	switch reason {
+	case "relaunch", "replacement_ok", "manual_relaunch", "superseded", "supervised":
+		return "The workspace: "
+	}
+	return "The workspace is held as it was left: "
 }
 
 func (f EscalationFacts) target() string {
@@ -220,10 +229,11 @@ func PauseOf(key string) (since time.Time, ok bool) {
 	return since, err == nil
 }
 
-// ResumedRow is the last form of a pause's row: the same key, and that it is over.
+// ResumedRow is the last form of a pause's row: the same key, and that it is over. What the row said of the present
+// while the pause lasted is replaced; why it was made stays.
 func ResumedRow(since, at time.Time) Row {
 	return Row{Key: pauseKey + since.UTC().Format(pauseTime), Kind: KindPause, Tone: Dim, Title: "Restarts are allowed again", At: at,
-		Notes: []Note{{ID: "next", Text: "Nothing is left to do here."}}}
+		Notes: []Note{{ID: "reason", Text: "The pause is over: what broke meanwhile is decided."}, {ID: "next", Text: "Nothing is left to do here."}}}
 }
 
 // PauseRow tells once that nothing is started any more, and how to go on.

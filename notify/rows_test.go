@@ -192,6 +192,29 @@ func TestEscalationsSayHowToGoOn(t *testing.T) {
 	}
 }
 
+// TestWhatIsOverIsNotToldAsPresent holds that a row which took its outcome says nothing any more that was true only
+// before, whatever a sink held under its key.
+func TestWhatIsOverIsNotToldAsPresent(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{"storm_episode", "storm_window", "storm_loop", "by_hand"} {
+		held := notify.Merge(notify.PauseRow(notify.PauseFacts{Since: noon, Reason: reason}), notify.ResumedRow(noon, noon.Add(time.Minute)))
+		if notes := fmt.Sprint(held.Notes); strings.Contains(notes, "othing more is started") || strings.Contains(notes, "until it is resumed") {
+			t.Errorf("after %s: %s", reason, notes)
+		}
+	}
+	for reason, held := range map[string]bool{
+		"relaunch": false, "manual_relaunch": false, "superseded": false, "replacement_ok": false, "deferred_expired": true, "dismissed": true,
+	} {
+		f := notify.EscalationFacts{Project: "web", Lineage: "lin-1", Run: "run-1", Workspace: "/srv/work", Reason: "paused", At: noon}
+		shown := notify.AnswerRow(notify.AnswerFacts{EscalationFacts: f, Loud: true})
+		f.Reason, f.At = reason, noon.Add(time.Minute)
+		notes := fmt.Sprint(notify.Merge(shown, notify.Outcome("paused", f)).Notes)
+		if strings.Contains(notes, "held as it was left") != held || !strings.Contains(notes, "/srv/work") {
+			t.Errorf("%s: %s", reason, notes)
+		}
+	}
+}
+
 // TestKeys holds that a key is stable and that no two stories share one.
 func TestKeys(t *testing.T) {
 	t.Parallel()
