@@ -258,6 +258,12 @@ func happened(h ledger.Entry) string {
 	case ledger.SettleOK:
 		return "finished"
 	case ledger.SettleBad:
+		switch {
+		case h.Reason == "replacement_lost":
+			return "went away"
+		case byHand(h.Reason):
+			return "ended"
+		}
 		return "broke again"
 	case ledger.Intend:
 		return cmp.Or(line(h.By), "a person") + " decided"

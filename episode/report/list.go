@@ -29,6 +29,7 @@ type Section struct {
 	Changed string         `json:"changed"` // RFC 3339
 	Clock   string         `json:"-"`       // for people
 	Counts  episode.Counts `json:"counts"`
+	Tally   string         `json:"-"` // the counts, for people
 	Lines   []Line         `json:"lines"`
 }
 
@@ -71,7 +72,7 @@ func BuildList(records []ledger.Record, answers []ledger.Answer, damaged []*ledg
 			continue
 		}
 		l.Episodes = append(l.Episodes, Section{
-			Episode: e.ID, Title: sectionTitle(e), Changed: e.Changed.String(), Clock: o.clock(e.Changed), Counts: e.Counts, Lines: lines,
+			Episode: e.ID, Title: sectionTitle(e), Changed: e.Changed.String(), Clock: o.clock(e.Changed), Counts: e.Counts, Tally: tally(e), Lines: lines,
 		})
 	}
 	for _, a := range answers {
@@ -146,7 +147,7 @@ func (l List) Text(s Style) string {
 		gap = "\n"
 	}
 	for _, e := range l.Episodes {
-		section(notify.Glyph+" ", e.Title, e.Clock+" · "+tally(e.Counts), e.Lines)
+		section(notify.Glyph+" ", e.Title, e.Clock+" · "+e.Tally, e.Lines)
 	}
 	if len(l.NoEpisode) > 0 {
 		section("", "no episode", "", l.NoEpisode)

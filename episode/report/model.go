@@ -172,21 +172,47 @@ func headline(e episode.Episode) string {
 	default:
 		s += " hit by an update"
 	}
-	if c := tally(e.Counts); c != "" {
+	if c := tally(e); c != "" {
 		s += ": " + c
 	}
 	return s
 }
 
+// ends are the bad ends of an episode's replacements, told apart as [Now] tells them.
+type ends struct{ broke, absent, gone, byHand int }
+
+func endsOf(e episode.Episode) ends {
+	n := ends{broke: e.Counts.Broken}
+	for _, m := range e.Members {
+		kind := &n.broke
+		switch {
+		case m.State != ledger.SettledFailed:
+		case m.Launch != nil && m.Launch.Bound == nil:
+			kind = &n.absent
+		case m.Reason == "replacement_lost":
+			kind = &n.gone
+		case byHand(m.Reason):
+			kind = &n.byHand
+		}
+		if kind != &n.broke {
+			*kind++
+			n.broke--
+		}
+	}
+	return n
+}
+
 // tally is the counts in words, what is good first.
-func tally(c episode.Counts) string {
+func tally(e episode.Episode) string {
+	c, bad := e.Counts, endsOf(e)
 	var parts []string
 	for _, p := range []struct {
 		n    int
 		word string
 	}{
 		{c.Finished, "finished"}, {c.Running, "running again"}, {c.Launching, "being put back"}, {c.Waiting, "waiting"},
-		{c.Broken, "broke again"}, {c.LeftAlone, "left alone"},
+		{bad.broke, "broke again"}, {bad.absent, "never came up"}, {bad.gone, "gone"}, {bad.byHand, "ended by a person"},
+		{c.LeftAlone, "left alone"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, strconv.Itoa(p.n)+" "+p.word)
@@ -249,8 +275,11 @@ func why(e episode.Episode) string {
 		s = append(s, "The code was replaced under the running agents, and they ended before they had done any work."+
 			" Each is put back once, under its own name and unchanged, after a trial has shown that the new code loads.")
 	}
-	if c.Broken > 0 {
+	switch bad := endsOf(e); {
+	case bad.broke > 0:
 		s = append(s, "What broke again is shown and not tried a second time.")
+	case bad.absent+bad.gone > 0:
+		s = append(s, "What never came up or went away is shown and not tried a second time.")
 	}
 	if c.Waiting > 0 {
 		s = append(s, "What waits is put back once the code is quiet and loads; when its time is over it is left to a person.")

@@ -227,3 +227,32 @@ func TestHeadlineIsCalm(t *testing.T) {
 		t.Error("the prevention line names no command")
 	}
 }
+
+// TestBadEndsAreToldApart holds that no view says of a replacement that it broke again when it did something else.
+func TestBadEndsAreToldApart(t *testing.T) {
+	t.Parallel()
+	lost := agent("lin-1", "lost", oldRev, ledger.SettledFailed, "already_restarted", clock(2, 14))
+	killed := agent("lin-2", "killed", oldRev, ledger.SettledFailed, "already_restarted", clock(2, 15))
+	absent := agent("lin-3", "absent", oldRev, ledger.SettledFailed, "already_restarted", clock(2, 16))
+	for r, reason := range map[*ledger.Record]string{&lost: "replacement_lost", &killed: "killed", &absent: "launch_aborted"} {
+		r.Reason, r.History[len(r.History)-1].Reason = reason, reason
+	}
+	absent.Launch.Bound = nil
+	absent.History[len(absent.History)-1].Event = ledger.Abort
+	records := []ledger.Record{lost, killed, absent}
+	rep := report.Build(episode.Group(records)[0], nil, report.Options{})
+	texts := []string{rep.Text(report.Style{}), rep.Markdown(), report.BuildList(records, nil, nil, report.Options{}).Text(report.Style{})}
+	for i, text := range texts {
+		if !strings.Contains(text, "1 never came up, 1 gone, 1 ended by a person") {
+			t.Errorf("view %d counts otherwise:\n%s", i, text)
+		}
+	}
+	for _, r := range records {
+		texts = append(texts, report.BuildCard(r, report.Options{}).Text(report.Style{}))
+	}
+	for i, text := range texts {
+		if strings.Contains(text, "broke again") {
+			t.Errorf("view %d says that something broke again:\n%s", i, text)
+		}
+	}
+}

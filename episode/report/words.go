@@ -112,7 +112,7 @@ func Now(r ledger.Record, o Options) string {
 			return "not running: the restart never came up; not tried again"
 		case r.Reason == "replacement_lost":
 			return "gone since " + changed + ", nobody knows how it ended; not tried again"
-		case slices.Contains([]string{"killed", "dismissed", "manual_relaunch", "superseded", "asked"}, r.Reason):
+		case byHand(r.Reason):
 			return "ended at " + changed + ": " + reason(r.Reason)
 		}
 		return "broke again at " + changed + "; shown, not tried again"
@@ -123,6 +123,11 @@ func Now(r ledger.Record, o Options) string {
 		return "left alone: " + reason(r.Reason)
 	}
 	return "in a state this version does not know: " + line(string(r.State))
+}
+
+// byHand reports an end that a person or their newer run made.
+func byHand(code string) bool {
+	return slices.Contains([]string{"killed", "dismissed", "manual_relaunch", "superseded", "asked"}, code)
 }
 
 // action is what was done about a death, apart from where that has led.
