@@ -309,6 +309,10 @@ func (d *death) record() ledger.Facts {
 	for _, r := range d.run.Roots {
 		f.Roots = append(f.Roots, ledger.RootChange{Root: r.Name, From: keyOf(d.run.Boot, r.Name), To: keyOf(d.note.Identities, r.Name)})
 	}
+	// What an earlier pass has found stays where this one had no reason to look again, as in an expiry.
+	if d.rec != nil && d.facts.Witnesses == nil {
+		f.Witnesses, f.Culprit, f.Probe = d.rec.Facts.Witnesses, d.rec.Facts.Culprit, d.rec.Facts.Probe
+	}
 	if w := d.facts.Witnesses; w != nil {
 		for _, e := range w.Evidence {
 			f.Witnesses = append(f.Witnesses, witnessOf(e))
