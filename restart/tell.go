@@ -75,7 +75,11 @@ func rowDue(r ledger.Record) bool {
 
 func (p *pass) escalate(ctx context.Context, rec ledger.Record, kind string) error {
 	f := facts(rec)
-	f.Exception, f.Message, f.Episode = rec.Facts.Signature.Exception, rec.Facts.Signature.Message, rec.Episode
+	f.Episode = rec.Episode
+	// The record keeps what the first run ended on. Of a replacement the decision's own note says what it ended on.
+	if !putBack(rec) {
+		f.Exception, f.Message = rec.Facts.Signature.Exception, rec.Facts.Signature.Message
+	}
 	if err := p.deliver(ctx, notify.Escalation(f)); err != nil {
 		return err
 	}
