@@ -156,7 +156,7 @@ func signature(f Facts) Decision {
 		d.Text = "Nothing in the failure looks like an update's" + tail(s) + "."
 	default:
 		d.Rule, d.Code = 5, UnknownSignature
-		d.Text = "It may be an update's failure, but this is open: " + words(string(s.Reason)) + tail(s) + "."
+		d.Text = "It may be an update's failure, but this is not clear" + tail(s) + "." + open(s.Reason)
 	}
 	return d
 }
@@ -257,6 +257,16 @@ func unknownPhase(f Facts) string {
 }
 
 // words makes a code readable inside a sentence.
+// open is what is not clear, in a sentence.
+func open(r classify.Reason) string {
+	for _, o := range classify.OpenReasons() {
+		if o.Reason == r {
+			return " " + o.Text
+		}
+	}
+	return ""
+}
+
 func words(code string) string {
 	switch code {
 	case "":

@@ -76,7 +76,7 @@ var rows = []row{
 	{name: "no family", make: signed(classify.Unknown, classify.NoFamily, "managed_bug"), field: "signature",
 		rule: 4, verdict: policy.LeaveAlone, code: "no_update_signature", written: policy.Answer},
 	{name: "ambiguous", make: signed(classify.Unknown, classify.TornImport, "mixed_exception_group"), field: "signature",
-		rule: 5, verdict: policy.LeaveAlone, code: "unknown_signature", written: policy.Answer, says: "mixed exception group"},
+		rule: 5, verdict: policy.LeaveAlone, code: "unknown_signature", written: policy.Answer, says: "do not agree"},
 	{name: "a call does not fit", make: signed(classify.Annotate, classify.NoFamily, classify.SignatureMismatch), field: "signature",
 		rule: 6, verdict: policy.LeaveAlone, code: "signature_mismatch", written: policy.Answer},
 	{name: "a name is not defined", make: signed(classify.Annotate, classify.NoFamily, classify.NameError), field: "signature",
