@@ -156,10 +156,10 @@ func (q *Quota) Admit(_ context.Context, o Order, l Load) policy.Preflight {
 	switch n := l.In(o.Key.Project); {
 	case q.capacity > 0 && len(l.Busy) >= q.capacity:
 		return policy.Preflight{Code: policy.AtCapacity,
-			Text: fmt.Sprintf("%d replacements are under way, and no more than %d may be at once.", len(l.Busy), q.capacity)}
+			Text: fmt.Sprintf("%s under way, and no more than %d may be at once.", replacements(len(l.Busy), ""), q.capacity)}
 	case q.perProject > 0 && n >= q.perProject:
 		return policy.Preflight{Code: policy.AtCapacity,
-			Text: fmt.Sprintf("%d replacements of project %s are under way, and no more than %d may be at once.", n, o.Key.Project, q.perProject)}
+			Text: fmt.Sprintf("%s under way, and no more than %d may be at once.", replacements(n, " of project "+o.Key.Project), q.perProject)}
 	}
 	return policy.Preflight{}
 }
@@ -216,4 +216,12 @@ func (p *pass) preflight(ctx context.Context, d *death) policy.Preflight {
 		p.admitted = append(p.admitted, o.Key)
 	}
 	return pre
+}
+
+// replacements is "1 replacement is" or "5 replacements are"; of follows the noun.
+func replacements(n int, of string) string {
+	if n == 1 {
+		return "1 replacement" + of + " is"
+	}
+	return fmt.Sprintf("%d replacements%s are", n, of)
 }

@@ -214,7 +214,7 @@ func TestQuotaAdmits(t *testing.T) {
 		"no bound":              {restart.QuotaConfig{}, ""},
 		"a free place":          {restart.QuotaConfig{Capacity: 3, PerProject: 2}, ""},
 		"full":                  {restart.QuotaConfig{Capacity: 2}, "at_capacity 2 replacements are under way, and no more than 2 may be at once."},
-		"the project is full":   {restart.QuotaConfig{PerProject: 1}, "at_capacity 1 replacements of project p are under way, and no more than 1 may be at once."},
+		"the project is full":   {restart.QuotaConfig{PerProject: 1}, "at_capacity 1 replacement of project p is under way, and no more than 1 may be at once."},
 		"all on hold":           {restart.QuotaConfig{Holds: []restart.Hold{{}}}, "on_hold all projects are on hold."},
 		"another project's":     {restart.QuotaConfig{Holds: []restart.Hold{{Project: "q"}}}, ""},
 		"another run's":         {restart.QuotaConfig{Holds: []restart.Hold{{Project: "p", Name: "m"}}}, ""},

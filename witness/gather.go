@@ -208,5 +208,8 @@ func (i Identity) short() string {
 	if len(i.Dirty) == 0 || n == 0 {
 		return short(i.Revision)
 	}
+	if len(i.Dirty) == 1 {
+		return short(i.Revision) + " with 1 changed file"
+	}
 	return fmt.Sprintf("%s with %d changed files", short(i.Revision), len(i.Dirty))
 }

@@ -266,6 +266,10 @@ func TestEveryAbsenceHasAReason(t *testing.T) {
 		{"no runtime", func(q *witness.Request) { q.Modules, q.Death = nil, death }, []string{"nothing is known of how runtime \"words\" finds a module"}},
 		{"no module", func(q *witness.Request) { q.Verdict.Module, q.Death = "", death }, []string{"names no managed module"}},
 		{"no owner of the module", func(q *witness.Request) { q.Verdict.Root, q.Death = "", death }, []string{"no declared root owns the module"}},
+		{"one dirty file", func(q *witness.Request) {
+			q.Boot[0].Dirty = []witness.File{{Path: "acme/wire.py", Digest: "d"}}
+			q.Death = []witness.Identity{q.Boot[0]}
+		}, []string{"held a with 1 changed file at the boot and at the death"}},
 		{"nothing changed", func(q *witness.Request) { q.Death = death }, []string{"held a at the boot and at the death", "existed at the boot and at the death", "no update of this root"}},
 	}
 	for _, tt := range tests {
