@@ -77,10 +77,12 @@ func tell(c *cobra.Command, env Env, err error) error {
 	if exit.Err == nil {
 		return exit
 	}
-	fmt.Fprintf(env.Stderr, "%s: %s\n", c.CommandPath(), exit.Err)
+	// It may quote a command of somebody else: who holds the lock, what could not be started.
+	text := notify.Redact(exit.Err.Error())
+	fmt.Fprintf(env.Stderr, "%s: %s\n", c.CommandPath(), text)
 	if asJSON(c) {
 		// That standard output is closed is not worth a second error.
-		out := map[string]any{"error": exit.Err.Error(), "code": exit.Code}
+		out := map[string]any{"error": text, "code": exit.Code}
 		if reason := session.CodeOf(exit.Err); reason != "" {
 			out["reason"] = reason
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/mulligan-dev/mulligan/classify"
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/notify"
 	"github.com/mulligan-dev/mulligan/probe/freshimport"
 	"github.com/mulligan-dev/mulligan/restart"
 	"github.com/mulligan-dev/mulligan/restart/managed"
@@ -298,5 +299,5 @@ func (e *execCommand) ended(res managed.Result, err error) error {
 
 // warn says something that does not change the exit code.
 func (e *execCommand) warn(format string, args ...any) {
-	fmt.Fprintf(e.env.Stderr, "%s: %s\n", e.program(), fmt.Sprintf(format, args...))
+	fmt.Fprintf(e.env.Stderr, "%s: %s\n", e.program(), notify.Redact(fmt.Sprintf(format, args...)))
 }

@@ -141,6 +141,10 @@ func (r *runCommand) pass(ctx context.Context, healer *restart.Healer, scope res
 	if res.Outcomes == nil {
 		res.Outcomes = []restart.Outcome{} // an empty list, not null
 	}
+	for i, o := range res.Outcomes {
+		o.Name, o.Text, o.Error = notify.Redact(o.Name), notify.Redact(o.Text), notify.Redact(o.Error)
+		res.Outcomes[i] = o
+	}
 	if r.json {
 		err = printJSON(r.env.Stdout, passView{DryRun: r.dry, Result: res})
 	} else {

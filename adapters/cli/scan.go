@@ -43,6 +43,10 @@ func newScan(s *shared) *cobra.Command {
 				return err
 			}
 			failed := slices.ContainsFunc(past, func(p restart.Past) bool { return p.Error != "" })
+			for i, p := range past {
+				p.Name, p.Text, p.Error = notify.Redact(p.Name), notify.Redact(p.Text), notify.Redact(p.Error)
+				past[i] = p
+			}
 			if json {
 				err = printJSON(s.env.Stdout, map[string]any{"deaths": past})
 			} else {

@@ -236,7 +236,7 @@ func (s *shared) logger(level slog.Level) (*slog.Logger, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slog.New(handler), nil
+	return slog.New(redactor{handler}), nil
 }
 
 // use opens everything for one command and closes it afterwards.
