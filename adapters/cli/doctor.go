@@ -113,5 +113,6 @@ func (d *doctor) run(ctx context.Context) {
 	d.records(ctx, h)
 	d.runs(ctx, h)
 	d.doorbells(ctx, h)
+	d.answers(ctx, h)
 	d.journal(ctx, h)
 }

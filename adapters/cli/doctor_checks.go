@@ -127,7 +127,7 @@ func (d *doctor) pause(ctx context.Context, h *host, c config.Config) {
 	case !c.Enabled:
 		d.add("pause", statusWarn, "set enabled: true in the config", "the healer is switched off: nothing is started")
 	case state.Paused != nil:
-		d.add("pause", statusWarn, d.called()+" resume", "paused since %s (%s): nothing is started", state.Paused.Since, state.Paused.Reason)
+		d.add("pause", statusWarn, d.called()+" resume", "paused since %s (%s): nothing is started", state.Paused.Since, notify.Reason(state.Paused.Reason).Title)
 	default:
 		d.add("pause", statusOK, "", "the healer is on")
 	}
@@ -223,6 +223,24 @@ func (d *doctor) doorbells(ctx context.Context, h *host) {
 	}
 }
 
+// answers looks for answers that cannot be read. Their deaths count as unanswered.
+func (d *doctor) answers(ctx context.Context, h *host) {
+	n := 0
+	var bad []string
+	for _, err := range h.cfg.Stores.Answers.Answers(ctx) {
+		if err != nil {
+			bad = append(bad, err.Error())
+			continue
+		}
+		n++
+	}
+	if len(bad) > 0 {
+		d.add("answers", statusFail, "what these lines said of a death is lost; the other lines count", "%s", some(bad))
+		return
+	}
+	d.add("answers", statusOK, "", "%d, all readable", n)
+}
+
 // journal looks for updates that are under way, were cut off, or left rows that cannot be read.
 func (d *doctor) journal(ctx context.Context, h *host) {
 	n := 0
@@ -247,7 +265,7 @@ func (d *doctor) journal(ctx context.Context, h *host) {
 	case len(cut) > 0:
 		d.add("update journal", statusWarn, "the next `"+d.called()+" swap` or pass closes them", "cut off and still open: %s", some(cut))
 	default:
-		d.add("update journal", statusOK, "", "%d updates", n)
+		d.add("update journal", statusOK, "", "%s", amount(n, "update"))
 	}
 	if holder, held, err := h.cfg.Stores.Lock.Holder(ctx); err != nil {
 		d.add("writer lock", statusFail, "", "%v", err)

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/spf13/cobra"
@@ -55,10 +57,11 @@ func (l *listCommand) run(c *cobra.Command, _ []string) error {
 		if err != nil {
 			return err
 		}
-		answers, err := healer.Answers(ctx)
+		answers, torn, err := readAnswers(ctx, h)
 		if err != nil {
 			return err
 		}
+		damaged = append(damaged, torn...)
 		view := listView{List: report.BuildList(records, l.shown(answers), damaged, l.view(ctx, h, cfg)), More: more}
 		if l.all {
 			if view.Runs, err = runViews(ctx, h); err != nil {
@@ -89,6 +92,22 @@ func (l *listCommand) records(ctx context.Context, h *host, healer *restart.Heal
 	// All of them fit: a full read costs little then, and also finds what is damaged.
 	recs, damaged, err = healer.Records(ctx)
 	return recs, damaged, false, err
+}
+
+// readAnswers are the answers, and apart from them those that cannot be read: these hide none of the others.
+func readAnswers(ctx context.Context, h *host) (all []ledger.Answer, damaged []*ledger.DamageError, err error) {
+	for a, err := range h.cfg.Stores.Answers.Answers(ctx) {
+		var d *ledger.DamageError
+		switch {
+		case errors.As(err, &d):
+			damaged = append(damaged, d)
+		case err != nil:
+			return nil, nil, fmt.Errorf("read the answers: %w", err)
+		default:
+			all = append(all, a)
+		}
+	}
+	return all, damaged, nil
 }
 
 // shown leaves out the answers that nobody had to be told of.

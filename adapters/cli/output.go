@@ -38,6 +38,14 @@ func printLine(w io.Writer, v any) error {
 	return nil
 }
 
+// amount is "1 record" or "5 records".
+func amount(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
 // printText prints a result for people. An error of standard output is an error of the command: half a result that ends
 // well would be taken for a whole one.
 func printText(w io.Writer, text string) error {

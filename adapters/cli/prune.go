@@ -55,8 +55,8 @@ func (s *shared) pruned(n restart.Pruned) string {
 	default:
 		return "This is a canary: nothing was pruned.\n"
 	}
-	text := fmt.Sprintf("Shrank %d records; took away %d sets of evidence, %d reports, %d answers and %d runs.\n",
-		n.Records, n.Evidence, n.Reports, n.Answers, n.Runs)
+	text := fmt.Sprintf("Shrank %s; took away the evidence of %s, %s, %s and %s.\n", amount(n.Records, "record"),
+		amount(n.Evidence, "lineage"), amount(n.Reports, "report"), amount(n.Answers, "answer"), amount(n.Runs, "run"))
 	if n.More {
 		text += fmt.Sprintf("There is more: call `%s prune` again.\n", s.called())
 	}

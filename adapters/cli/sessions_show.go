@@ -202,9 +202,9 @@ func (v sessionView) text() string {
 		add("attempts", "%d without a completed turn%s", h.Attempts, quarantine)
 	}
 	if h.Newer > 0 {
-		add("newer", "%d events that this version does not understand", h.Newer)
+		add("newer", "%s that this version does not understand", amount(h.Newer, "event"))
 	}
-	add("log", "%d events, %s to %s", h.Last, moment(h.Began), moment(h.At))
+	add("log", "%s, %s to %s", amount(int(h.Last), "event"), moment(h.Began), moment(h.At))
 	b.WriteString(table(rows))
 	if len(v.Pauses) > 0 {
 		b.WriteString("Waits for an answer:\n")
