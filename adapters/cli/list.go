@@ -12,6 +12,7 @@ import (
 	"github.com/mulligan-dev/mulligan/episode/report"
 	"github.com/mulligan-dev/mulligan/ledger"
 	"github.com/mulligan-dev/mulligan/ledger/run"
+	"github.com/mulligan-dev/mulligan/notify"
 	"github.com/mulligan-dev/mulligan/restart"
 )
 
@@ -132,7 +133,7 @@ func (l *listCommand) text(v listView) string {
 	if len(v.Runs) > 0 {
 		rows := [][]string{}
 		for _, r := range v.Runs {
-			rows = append(rows, []string{"  " + r.Name, r.Project, r.State, r.Run})
+			rows = append(rows, []string{"  " + notify.Line(r.Name, 40), r.Project, r.State, r.Run})
 		}
 		text += "\nRuns\n" + table(rows)
 	}

@@ -155,11 +155,14 @@ func (l List) Text(s Style) string {
 	return b.String()
 }
 
+// nameWidth bounds a name in a table: one long name must not press the other columns of every row together.
+const nameWidth = 40
+
 // cells are the columns of the list: who, of which project where there are several, when it broke, and where it stands.
 func cells(lines []Line, projects bool) [][]cell {
 	var rows [][]cell
 	for _, l := range lines {
-		row := []cell{{l.Name, plain}}
+		row := []cell{{notify.Line(l.Name, nameWidth), plain}}
 		if projects {
 			row = append(row, cell{l.Project, dim})
 		}

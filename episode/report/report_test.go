@@ -256,3 +256,19 @@ func TestBadEndsAreToldApart(t *testing.T) {
 		}
 	}
 }
+
+// TestLongNameLeavesTheOthersReadable holds that one name of hundreds of characters presses no other row together.
+func TestLongNameLeavesTheOthersReadable(t *testing.T) {
+	t.Parallel()
+	records := []ledger.Record{
+		agent("lin-1", "coder", oldRev, ledger.SettledOK, "replacement_ok", clock(2, 14)),
+		agent("lin-2", strings.Repeat("x", 300), oldRev, ledger.SettledOK, "replacement_ok", clock(2, 15)),
+	}
+	list := report.BuildList(records, nil, nil, report.Options{})
+	if n := strings.Count(list.Text(report.Style{}), "finished at 2026-"); n != 2 {
+		t.Errorf("%d of 2 rows are whole:\n%s", n, list.Text(report.Style{}))
+	}
+	if name := list.Episodes[0].Lines[1].Name; len(name) < 100 {
+		t.Errorf("a program that reads the list gets %q", name)
+	}
+}

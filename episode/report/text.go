@@ -20,7 +20,7 @@ func (r Report) Text(s Style) string {
 		rows := [][]cell{{{"AGENT", dim}, {"BROKE DURING", dim}, {"BROKE ON", dim}, {"ACTION", dim}, {"NOW", dim}}}
 		for _, a := range r.Agents {
 			rows = append(rows, []cell{
-				{a.Name, bold}, {a.Phase, plain}, {orDash(a.Signature), plain}, {a.Action, plain}, {a.Now, statePaint(ledger.State(a.State))},
+				{notify.Line(a.Name, nameWidth), bold}, {a.Phase, plain}, {orDash(a.Signature), plain}, {a.Action, plain}, {a.Now, statePaint(ledger.State(a.State))},
 			})
 		}
 		b.WriteByte('\n')
