@@ -229,5 +229,12 @@ func (v *runView) text() string {
 		rows = slices.Insert(rows, 8, []string{"end", end})
 	}
 	rows = slices.DeleteFunc(rows, func(r []string) bool { return r[1] == "" })
-	return table(rows) + "Nothing was decided about this run: it runs, ended well, or no pass has seen its end yet.\n"
+	switch v.State {
+	case "running":
+		return table(rows) + "Nothing was decided about this run: it runs.\n"
+	case "ended":
+		return table(rows) + "Nothing was decided about this run: it ended well.\n"
+	}
+	// A pass of a healer that is paused or switched off may have seen it.
+	return table(rows) + "Nothing was decided about this run yet.\n"
 }
