@@ -201,9 +201,11 @@ func (r *redactor) url() bool {
 		return true
 	}
 	// A hook's address is its secret.
-	if strings.HasPrefix(r.in[from:], "hooks.slack.com/services/") {
-		r.hide(from+len("hooks.slack.com/services/"), max(stop, from+len("hooks.slack.com/services/")))
-		return true
+	for _, hook := range []string{"hooks.slack.com/services/", "discord.com/api/webhooks/"} {
+		if strings.HasPrefix(r.in[from:], hook) {
+			r.hide(from+len(hook), max(stop, from+len(hook)))
+			return true
+		}
 	}
 	r.i = from
 	return true

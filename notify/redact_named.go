@@ -46,7 +46,7 @@ func secretName(name string) naming {
 	// The end of a name says what it is: "token_count" counts, "password_file" is a path, "max_tokens" is a bound.
 	switch {
 	case ends("password"), ends("passwd"), ends("passphrase"), ends("apikey"), ends("accesskey"), ends("secretkey"),
-		ends("privatekey"), ends("signingkey"), ends("encryptionkey"), ends("accountkey"), ends("clientsecret"),
+		ends("privatekey"), ends("signingkey"), ends("encryptionkey"), ends("accountkey"), ends("clientsecret"), ends("secretkeybase"),
 		ends("accesstoken"), ends("authtoken"), ends("refreshtoken"), ends("idtoken"), ends("sessiontoken"), ends("apitoken"):
 		return strong
 	// PWD is where a shell stands, and "pass: 12" is what tests do.
@@ -76,7 +76,7 @@ func (r *redactor) assignment() bool {
 	name, quoted := r.nameBefore(i)
 	kind := secretName(name)
 	if kind == notSecret {
-		return false
+		return r.signature(i, name)
 	}
 	from := i + 1
 	if sep == '=' && at(r.in, from) == '>' {
@@ -117,6 +117,28 @@ func (r *redactor) assignment() bool {
 	}
 	// "Unexpected token: foo" is a compiler's word and "token = next" a line of code; "token=foo" is an assignment.
 	if kind == weak && !looksRandom(text) && !quoted && (sep == ':' || spaced && !v.quoted) {
+		return false
+	}
+	r.hide(v.from, v.to)
+	return true
+}
+
+// signature hides what lets a URL in by its query, where the name alone would not tell: "?key=", "&sig=" and
+// "&X-Amz-Signature=" before something that looks like a key.
+func (r *redactor) signature(i int, name string) bool {
+	if before := at(r.in, i-len(name)-1); r.in[i] != '=' || before != '?' && before != '&' {
+		return false
+	}
+	switch short := strings.ToLower(name); {
+	case short == "key", short == "sig", strings.HasSuffix(short, "signature"):
+	default:
+		return false
+	}
+	if i+1 == len(r.in) {
+		return false
+	}
+	v := r.value(i + 1)
+	if text := r.in[v.from:v.to]; len(text) < 16 || !looksRandom(text) {
 		return false
 	}
 	r.hide(v.from, v.to)
