@@ -10,6 +10,7 @@ package codetree
 import (
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/mulligan-dev/mulligan/witness"
@@ -32,17 +33,28 @@ func IsCode(name string) bool {
 	return suffixes[strings.ToLower(path.Ext(base))] || strings.Contains(base, ".so.")
 }
 
+// unitsAreFiles are the runtimes of roots in which the name of a module does not say where it lies.
+var unitsAreFiles = map[string]bool{"node": true, "ruby": true, "php": true, "command": true, "elf": true}
+
+// installed are folders of packages of others.
+var installed = map[string]bool{"node_modules": true, "vendor": true, "site-packages": true}
+
 // Matcher tells the files of a root's modules from others beside them.
 type Matcher struct {
 	any      bool       // the root names no module: all code is its own
+	files    bool       // the runtime's units are files: all code is its own but what was installed into the root
 	patterns [][]string // components of module names
 }
 
 // NewMatcher reads the module patterns of a root. dir is the folder that paths will be relative to. Where that folder
 // is itself a module (its path ends in the pattern, and it does not hold a folder of that name, as it would if it
 // were the checkout), everything below it belongs to the module.
+//
+// Where a module lies is told by its name in Python and on a JVM. In other runtimes a root's patterns name packages and
+// namespaces that no folder has to be called after, and whatever file of the root is on a failing stack is its own: so is
+// its code here, except for packages that were installed into it.
 func NewMatcher(r witness.Root, dir string, exists func(path string) bool) *Matcher {
-	m := &Matcher{any: len(r.Modules) == 0}
+	m := &Matcher{any: len(r.Modules) == 0, files: unitsAreFiles[r.Runtime]}
 	for _, module := range r.Modules {
 		parts := components(module)
 		if len(parts) == 0 {
@@ -69,6 +81,9 @@ func (m *Matcher) Match(rel string) bool {
 		return true
 	}
 	parts := strings.Split(rel, "/")
+	if m.files && !slices.ContainsFunc(parts, func(s string) bool { return installed[s] }) {
+		return true
+	}
 	// The last component may be the module's own file: acme.py, acme.cpython-312-x86_64-linux-gnu.so.
 	base := parts[len(parts)-1]
 	stem, _, _ := strings.Cut(base, ".")

@@ -61,6 +61,36 @@ func TestMatcher(t *testing.T) {
 	}
 }
 
+// TestMatcherOfFiles: a root of Node.js, Ruby, PHP, an object or a script is its files, whatever its packages and
+// namespaces are called. What was installed into it is its own only by name.
+//
+// Seen to fail: with the patterns alone.
+func TestMatcherOfFiles(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		runtime, modules, path string
+		want                   bool
+	}{
+		{"node", "acme", "lib/jobs.js", true},
+		{"node", "acme", "lib/run.log", false},
+		{"node", "acme @acme", "node_modules/left-pad/index.js", false},
+		{"node", "acme @acme", "node_modules/@acme/wire/index.js", true},
+		{"php", "Acme", "src/Jobs.php", true},
+		{"php", "Acme", "vendor/other/x.php", false},
+		{"ruby", "Acme", "lib/acme/jobs.rb", true},
+		{"command", "acme", "bin/agent.sh", true},
+		{"elf", "acme", "lib/libwire.so.2", true},
+		{"python", "acme", "scripts/tool.py", false},
+		{"jvm", "com.acme", "org/other/X.class", false},
+		{"", "acme", "lib/jobs.js", false},
+	} {
+		r := witness.Root{Root: classify.Root{Modules: strings.Fields(tt.modules)}, Runtime: tt.runtime}
+		if got := codetree.NewMatcher(r, "/srv/x", func(string) bool { return false }).Match(tt.path); got != tt.want {
+			t.Errorf("modules %q of %s: %s is code: %v, want %v", tt.modules, tt.runtime, tt.path, got, tt.want)
+		}
+	}
+}
+
 func write(t *testing.T, name, text string) os.FileInfo {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
