@@ -38,11 +38,93 @@ func (p InterpreterPlanner) Plan(r run.Run, v classify.Verdict) (probe.Plan, boo
 	if prog, err := Resolve(r.Recipe); err == nil && prog != nil {
 		d.Entry = prog.Entry
 	}
-	rt := r.Runtime
+	rt, modules := r.Runtime, freshimport.Modules(d)
 	return p.Dialect.Plan(freshimport.Setting{
-		Runtime: freshimport.Runtime{Interpreter: rt.Interpreter, Args: rt.Args, Path: rt.Path},
+		Runtime: freshimport.Runtime{Interpreter: rt.Interpreter, Args: rt.Args, Path: p.reach(r, v, modules)},
 		Env:     r.Recipe.Env, Roots: rootsOf(r), Workspaces: r.Workspaces, Real: real,
-	}, p.units(r, freshimport.Modules(d)))
+	}, p.units(r, modules))
+}
+
+// reach is the run's search path, and behind it what no command line says. A program in Ruby puts its folder on the load
+// path by itself, one in PHP has an autoloader of its own: the stack shows where the run had its units, and one that was
+// asked for by its name that it was looked for there. A JVM's module path has modules in folders of their own, which a
+// class path does not look into.
+func (p InterpreterPlanner) reach(r run.Run, v classify.Verdict, modules []string) []string {
+	path := slices.Clone(r.Runtime.Path)
+	var more []string
+	switch p.Dialect.Name {
+	case freshimport.JVM.Name:
+		more = explodedModules(path)
+	case freshimport.Ruby.Name, freshimport.PHP.Name:
+		if strings.HasPrefix(v.Module, "/") {
+			return path // by its file: no search path was asked
+		}
+		for _, m := range modules {
+			if _, main := freshimport.IsMain(m); !main {
+				more = append(more, p.above(r, m)...)
+			}
+		}
+	}
+	for _, d := range more {
+		if !slices.Contains(path, d) {
+			path = append(path, d)
+		}
+	}
+	return path
+}
+
+// above are the folders of the roots from which a unit may have been found. For Ruby it is the one that holds the folder
+// or file named like a module of the root. Which part of a namespace a folder of PHP stands for is not known: then it may
+// be any of those between the unit and the root.
+func (p InterpreterPlanner) above(r run.Run, unit string) (dirs []string) {
+	file := unit
+	if !strings.HasPrefix(unit, "/") {
+		if file, _ = unitIn(unitDirs(r), unit); file == "" {
+			return nil
+		}
+	}
+	s := freshimport.Setting{Roots: rootsOf(r), Workspaces: r.Workspaces}
+	for _, root := range r.Roots {
+		var names []string
+		for _, m := range root.Modules {
+			for _, f := range (freshimport.Names{}).Files(m) {
+				top, _, _ := strings.Cut(f, "/")
+				names = append(names, strings.TrimSuffix(top, ".rb"))
+			}
+		}
+		for at := file; at != "/" && s.Managed(at) && holdsPath(root.Dirs, at); at = filepath.Dir(at) {
+			base := strings.TrimSuffix(filepath.Base(at), ".rb")
+			switch {
+			case p.Dialect.Name == freshimport.PHP.Name && at != file:
+				dirs = append(dirs, at)
+			case p.Dialect.Name == freshimport.Ruby.Name && slices.Contains(names, base):
+				return append(dirs, filepath.Dir(at))
+			}
+		}
+	}
+	return dirs
+}
+
+// holdsPath reports whether a path is one of the folders or lies in one.
+func holdsPath(dirs []string, path string) bool {
+	return slices.ContainsFunc(dirs, func(d string) bool { return path == d || strings.HasPrefix(path, strings.TrimSuffix(d, "/")+"/") })
+}
+
+// explodedModules are the folders with a module each below the folders of modules of a search path.
+func explodedModules(path []string) (dirs []string) {
+	for _, entry := range path {
+		if filepath.Base(entry) != "*" {
+			continue
+		}
+		found, err := filepath.Glob(filepath.Join(filepath.Dir(entry), "*", "module-info.class"))
+		if err != nil {
+			continue // no folder has such a name
+		}
+		for _, f := range found {
+			dirs = append(dirs, filepath.Dir(f))
+		}
+	}
+	return dirs
 }
 
 // units are the names as the interpreter is asked for them: where a name is not one of its own, the file that has it. A
@@ -54,8 +136,9 @@ func (p InterpreterPlanner) units(r run.Run, modules []string) []string {
 	var out []string
 	for _, m := range modules {
 		if _, main := freshimport.IsMain(m); !main && !strings.HasPrefix(m, "/") {
-			if f := unitFile(r, m); filepath.Base(f) != "package.json" {
-				m = f
+			m = unitFile(r, m)
+			if filepath.Base(m) == "package.json" {
+				m = filepath.Dir(m) // a package of Node.js, whose own manifest says what is loaded
 			}
 		}
 		if !slices.Contains(out, m) {
@@ -166,14 +249,8 @@ func unitFile(r run.Run, unit string) string {
 		return ""
 	}
 	dirs := unitDirs(r)
-	files := freshimport.Names{}.Files(unit)
-	for _, f := range files {
-		for _, d := range dirs {
-			p := filepath.Join(d, f)
-			if st, err := os.Stat(p); err == nil && st.Mode().IsRegular() {
-				return p
-			}
-		}
+	if f, _ := unitIn(dirs, unit); f != "" {
+		return f
 	}
 	for _, d := range dirs {
 		// A shared object is often there under its name with a number behind it.
@@ -181,7 +258,20 @@ func unitFile(r run.Run, unit string) string {
 			return found[0]
 		}
 	}
-	return inArchives(r, files)
+	return inArchives(r, freshimport.Names{}.Files(unit))
+}
+
+// unitIn is the file of a unit in the first of the folders that has one, and that folder.
+func unitIn(dirs []string, unit string) (file, dir string) {
+	for _, f := range (freshimport.Names{}).Files(unit) {
+		for _, d := range dirs {
+			p := filepath.Join(d, f)
+			if st, err := os.Stat(p); err == nil && st.Mode().IsRegular() {
+				return p, d
+			}
+		}
+	}
+	return "", ""
 }
 
 // unitDirs are the folders in which a unit may lie: those of the roots, the usual ones in them, and the run's search path.
@@ -193,6 +283,9 @@ func unitDirs(r run.Run) (dirs []string) {
 	}
 	if r.Runtime != nil {
 		dirs = append(dirs, r.Runtime.Path...)
+		if r.Runtime.Name == freshimport.JVM.Name {
+			dirs = append(dirs, explodedModules(r.Runtime.Path)...)
+		}
 	}
 	return dirs
 }

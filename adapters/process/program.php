@@ -23,7 +23,7 @@
         fwrite($out, $nonce . ' ' . $text . "\n");
         fflush($out);
     };
-    $known = static fn (string $n): bool => class_exists($n) || interface_exists($n, false) || trait_exists($n, false)
+    $known = static fn (string $n, bool $load = true): bool => class_exists($n, $load) || interface_exists($n, false) || trait_exists($n, false)
         || function_exists('enum_exists') && enum_exists($n, false);
     $find = static function (string $name) use ($path): ?string {
         if (str_starts_with($name, '/')) {
@@ -38,13 +38,28 @@
         }
         return null;
     };
-    $autoloader = static function (string $file): void {
+    // Where there is no Composer the program has an autoloader of its own, which does not run: its classes are looked for where
+    // the plan says that it had others.
+    $beside = static function (string $class) use ($path, $known): void {
+        for ($stem = strtr($class, '\\', '/'); $stem !== ''; $stem = substr((string) strstr($stem, '/'), 1)) {
+            foreach ($path as $dir) {
+                if (is_file("$dir/$stem.php")) {
+                    require_once "$dir/$stem.php";
+                    if ($known($class, false)) {
+                        return;
+                    }
+                }
+            }
+        }
+    };
+    $autoloader = static function (string $file) use ($beside): void {
         for ($dir = dirname($file); ; $dir = dirname($dir)) {
             if (is_file("$dir/vendor/autoload.php")) {
                 require_once "$dir/vendor/autoload.php";
                 return;
             }
             if ($dir === dirname($dir)) {
+                spl_autoload_register($beside); // again is no second one
                 return;
             }
         }

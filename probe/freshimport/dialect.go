@@ -51,6 +51,7 @@ const (
 	keep        // passed on to the probe, as one argument
 	preload     // the same, and the value may be a file
 	search      // the value is a list of folders to search
+	modules     // the value is a list of archives, folders of classes, and folders of both
 	code        // the value is the program
 	script      // the value is the program's file
 	archive     // the value is an archive with the program, and all that is searched
@@ -135,6 +136,8 @@ func (d Dialect) parse(argv []string) (c Command, ok bool) {
 			c.Args = append(c.Args, r.write(val))
 		case search:
 			c.path = append(c.path, val)
+		case modules:
+			c.path = append(c.path, withModules(val))
 		case script:
 			c.Entry = Entry{Kind: Script, Name: val}
 		case archive:
@@ -147,6 +150,21 @@ func (d Dialect) parse(argv []string) (c Command, ok bool) {
 		}
 	}
 	return c, true
+}
+
+// withModules is a list of a module path as a class path needs it: of a folder also the archives in it. An empty entry says
+// nothing, where in a class path it would be the working folder.
+func withModules(list string) string {
+	var out []string
+	for p := range strings.SplitSeq(list, ":") {
+		if p != "" {
+			out = append(out, p)
+		}
+		if p != "" && path.Ext(p) != ".jar" {
+			out = append(out, path.Join(p, "*"))
+		}
+	}
+	return strings.Join(out, ":")
 }
 
 // enter takes the first argument that is no flag.

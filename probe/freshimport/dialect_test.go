@@ -67,7 +67,8 @@ func TestDialects(t *testing.T) {
 		{dialect: "jvm", argv: "env CLASSPATH=/a:/b java com.acme.Main", path: "/a /b"},
 		{dialect: "jvm", argv: "env CLASSPATH=/a java -cp /b com.acme.Main", path: "/b"},
 		{dialect: "jvm", argv: "java --add-exports java.base/x=ALL-UNNAMED --enable-preview -p mods -m m/com.acme.Main",
-			args: "--add-exports=java.base/x=ALL-UNNAMED --enable-preview", path: "/run/mods"},
+			args: "--add-exports=java.base/x=ALL-UNNAMED --enable-preview", path: "/run/mods /run/mods/*"},
+		{dialect: "jvm", argv: "java -cp x.jar --module-path=:a.jar:mods -m m/com.acme.Main", path: "/run/x.jar /run/a.jar /run/mods /run/mods/*"},
 		{dialect: "jvm", argv: "java @args", no: true},
 		{dialect: "jvm", argv: "javac Main.java", no: true},
 	}

@@ -80,7 +80,7 @@ var (
 		env: []string{"JAVA_HOME"},
 		flags: []rule{
 			{name: "-cp", value: next, use: search}, {name: "-classpath", value: next, use: search}, {name: "--class-path", value: next, use: search},
-			{name: "-p", value: next, use: search}, {name: "--module-path", value: next, use: search}, {name: "--upgrade-module-path", value: next, use: search},
+			{name: "-p", value: next, use: modules}, {name: "--module-path", value: next, use: modules}, {name: "--upgrade-module-path", value: next, use: modules},
 			{name: "-jar", value: next, use: archive}, {name: "-m", value: next, use: class}, {name: "--module", value: next, use: class},
 			{name: "--add-modules", value: next}, {name: "--limit-modules", value: next}, {name: "--patch-module", value: next}, {name: "--source", value: next, use: refuse},
 			{name: "--add-opens", value: next}, {name: "--add-reads", value: next}, {name: "--enable-native-access", value: next},
