@@ -106,7 +106,14 @@ func resolve(argv []string, dir string, env []string) (*Program, error) {
 			return nil, err
 		}
 		if c.Entry.Kind == freshimport.Script {
-			c.Entry.File, _ = locate(dir, c.Entry.Name)
+			script := c.Entry.Name
+			if d.Name == freshimport.Node.Name {
+				if !filepath.IsAbs(script) {
+					script = filepath.Join(dir, script)
+				}
+				script = nodeMain(script)
+			}
+			c.Entry.File, _ = locate(dir, script)
 		}
 		return program(d.Name, d.Runtime(c, interpreter, env, dir), c.Entry), nil
 	}

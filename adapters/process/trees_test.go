@@ -23,11 +23,13 @@ import (
 // TestTreesAreTriedAsTheyRan: a real program dies of a tree that is torn, the tree is mended, and the probe of what failed
 // finds the modules where the program had them, and does not run the program.
 //
-// Seen to fail: each without its part, which is packages by the
+// Seen to fail: each without its part, which is the file behind "node ." (the program ran in the probe), packages by the
 // folder of their manifest, reach for Ruby and PHP, the autoloader of program.php, and the two forms of a module path.
 func TestTreesAreTriedAsTheyRan(t *testing.T) {
 	t.Parallel()
+	const late = "setTimeout(() => require('./lib/wire'), 1);\n" // the bottom of the stack is a timer's, not the program's
 	ran := "require('fs').appendFileSync('TREE/RAN', 'x');\n"
+	lib := map[string]string{"lib/wire.js": "require('./gone');\n"}
 	tests := map[string]struct {
 		program, install string
 		dialect          freshimport.Dialect
@@ -38,6 +40,12 @@ func TestTreesAreTriedAsTheyRan(t *testing.T) {
 		modules          []string
 		tried            string // what the plan must ask for
 	}{
+		"a folder with a manifest is the program of Node.js": {"node", "apt-get install nodejs", freshimport.Node, nodetext.Runtime{},
+			with(lib, "package.json", `{"main": "./agent"}`, "agent.js", ran+late), map[string]string{"lib/wire.js": "\n"}, nil, []string{"."}, []string{"acme"}, "main:TREE/agent.js"},
+		"so is one with an index": {"node", "apt-get install nodejs", freshimport.Node, nodetext.Runtime{},
+			with(lib, "index.js", ran+late), map[string]string{"lib/wire.js": "\n"}, nil, []string{"."}, []string{"acme"}, "main:TREE/index.js"},
+		"a file without its ending": {"node", "apt-get install nodejs", freshimport.Node, nodetext.Runtime{},
+			with(lib, "agent.js", ran+late), map[string]string{"lib/wire.js": "\n"}, nil, []string{"agent"}, []string{"acme"}, "main:TREE/agent.js"},
 		"a package of Node.js is found from its folder": {"node", "apt-get install nodejs", freshimport.Node, nodetext.Runtime{},
 			map[string]string{"agent.js": ran + "require('@acme/wire/enc');\n", "node_modules/@acme/wire/package.json": `{"name": "@acme/wire", "exports": {".": "./index.js"}}`},
 			map[string]string{"node_modules/@acme/wire/index.js": "", "node_modules/@acme/wire/enc.js": "",
@@ -171,4 +179,16 @@ func mustRun(t *testing.T, dir, name string, args ...string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, out)
 	}
+}
+
+// with is some files and more of them, name and content by turns.
+func with(files map[string]string, more ...string) map[string]string {
+	all := map[string]string{}
+	for name, text := range files {
+		all[name] = text
+	}
+	for i := 0; i+1 < len(more); i += 2 {
+		all[more[i]] = more[i+1]
+	}
+	return all
 }
