@@ -42,6 +42,7 @@ var installed = map[string]bool{"node_modules": true, "vendor": true, "site-pack
 // Matcher tells the files of a root's modules from others beside them.
 type Matcher struct {
 	any      bool       // the root names no module: all code is its own
+	archives bool       // archives count, whatever they are called
 	files    bool       // the runtime's units are files: all code is its own but what was installed into the root
 	patterns [][]string // components of module names
 }
@@ -52,9 +53,9 @@ type Matcher struct {
 //
 // Where a module lies is told by its name in Python and on a JVM. In other runtimes a root's patterns name packages and
 // namespaces that no folder has to be called after, and whatever file of the root is on a failing stack is its own: so is
-// its code here, except for packages that were installed into it.
+// its code here, except for packages that were installed into it. What an archive of a JVM holds its name does not say.
 func NewMatcher(r witness.Root, dir string, exists func(path string) bool) *Matcher {
-	m := &Matcher{any: len(r.Modules) == 0, files: unitsAreFiles[r.Runtime]}
+	m := &Matcher{any: len(r.Modules) == 0, files: unitsAreFiles[r.Runtime], archives: r.Runtime == "jvm"}
 	for _, module := range r.Modules {
 		parts := components(module)
 		if len(parts) == 0 {
@@ -78,6 +79,9 @@ func (m *Matcher) Match(rel string) bool {
 		return false
 	}
 	if m.any {
+		return true
+	}
+	if ext := path.Ext(rel); m.archives && (ext == ".jar" || ext == ".war") {
 		return true
 	}
 	parts := strings.Split(rel, "/")

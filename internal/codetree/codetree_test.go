@@ -64,7 +64,7 @@ func TestMatcher(t *testing.T) {
 // TestMatcherOfFiles: a root of Node.js, Ruby, PHP, an object or a script is its files, whatever its packages and
 // namespaces are called. What was installed into it is its own only by name.
 //
-// Seen to fail: with the patterns alone.
+// Seen to fail: with the patterns alone, and for archives without their rule.
 func TestMatcherOfFiles(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -82,6 +82,8 @@ func TestMatcherOfFiles(t *testing.T) {
 		{"elf", "acme", "lib/libwire.so.2", true},
 		{"python", "acme", "scripts/tool.py", false},
 		{"jvm", "com.acme", "org/other/X.class", false},
+		{"jvm", "com.acme", "lib/worker-1.2.jar", true},
+		{"python", "acme", "lib/worker-1.2.jar", false},
 		{"", "acme", "lib/jobs.js", false},
 	} {
 		r := witness.Root{Root: classify.Root{Modules: strings.Fields(tt.modules)}, Runtime: tt.runtime}
