@@ -58,11 +58,22 @@ func TestProgramsNeverRun(t *testing.T) {
 		{"node, torn ES module", nodeSubject, map[string]string{"a.mjs": "export const = 1;\n"}, "main:TREE/a.mjs", probe.Broken, "SyntaxError"},
 		{"node, a module of the other kind", nodeSubject, map[string]string{"package.json": `{"type": "module"}`, "b.js": "export const x = 1;\n"}, "TREE/b.js", probe.Healthy, ""},
 		{"node, it never settles", nodeSubject, map[string]string{"b.mjs": "await new Promise(() => {});\n"}, "TREE/b.mjs", probe.Broken, "it exited"},
+		{"node, what may be meant to fail", nodeSubject, map[string]string{"a.js": "const quote = /[\"'{]/, s = '{' + `{`;\ntry {\n  if (quote) { require('./gone'); }\n} catch { /* } */ }\nif (s === '{') { require('./gone'); } else {\n  require('./gone');\n}\n" +
+			"import('./gone').catch(() => {});\nconst { level = 3, x: z = 4 } = require('./b');\n", "b.js": "exports.y = 1;\n"}, "main:TREE/a.js", probe.Healthy, ""},
+		{"node, what comes behind it", nodeSubject, map[string]string{"a.js": "try { f(\"}\"); } catch (e) { if (!e) { throw e; } }\nrequire('./gone');\n"}, "main:TREE/a.js", probe.Broken, "./gone"},
+		{"node, what the program itself does", nodeSubject, map[string]string{"a.js": "if (require.main === module) {\n  require('./gone');\n}\n"}, "main:TREE/a.js", probe.Broken, "./gone"},
 
+		{"ruby, what may be meant to fail", rubySubject, map[string]string{"a.rb": "begin\n  require 'gone'\nrescue LoadError\n  require_relative 'b'\nend\nif ENV['GONE']\n  require_relative 'gone'\nelse\n  require 'gone'\nend\n" +
+			"require 'gone' if ENV['GONE']\nENV['GONE'] && require('gone')\ntext = <<~END\n  require 'gone'\nEND\n", "b.rb": "\n"}, "main:TREE/a.rb", probe.Healthy, ""},
+		{"ruby, what comes behind it", rubySubject, map[string]string{"a.rb": "begin\n  f\nrescue LoadError\nend\nrequire(\"gone\")\n"}, "main:TREE/a.rb", probe.Broken, "gone"},
+		{"ruby, what the program itself does", rubySubject, map[string]string{"a.rb": "if __FILE__ == $0\n  require 'gone'\nend\n"}, "main:TREE/a.rb", probe.Broken, "gone"},
 		{"ruby", rubySubject, map[string]string{"a.rb": "File.write('TREE/RAN', '')\nrequire_relative 'b'\n__END__\nrequire 'gone'\n", "b.rb": "\n"}, "main:TREE/a.rb", probe.Healthy, ""},
 		{"ruby, a file is gone", rubySubject, map[string]string{"a.rb": "def f\n  require_relative 'gone'\nend\n"}, "main:TREE/a.rb", probe.Broken, "gone"},
 		{"ruby, torn", rubySubject, map[string]string{"a.rb": "def f\n"}, "main:TREE/a.rb", probe.Broken, "SyntaxError"},
 
+		{"php, what may be meant to fail", phpSubject, map[string]string{"a.php": "<?php\ntry { require __DIR__ . '/gone.php'; } catch (Error $e) { require __DIR__ . '/gone.php'; }\nif (is_file(__DIR__ . '/gone.php')) require __DIR__ . '/gone.php';\n" +
+			"if (!is_file(\"{$e}\")) { if (true) { f(); } require __DIR__ . '/gone.php'; }\n$e && require __DIR__ . '/gone.php';\n"}, "main:TREE/a.php", probe.Healthy, ""},
+		{"php, what comes behind it", phpSubject, map[string]string{"a.php": "<?php\nif (true) { f(\"{$e}\"); }\nfor ($i = 0; $i < 1; $i++) f();\nrequire __DIR__ . '/gone.php';\n"}, "main:TREE/a.php", probe.Broken, "gone.php"},
 		{"php", phpSubject, map[string]string{"a.php": "<?php\nfile_put_contents('TREE/RAN', '');\nrequire __DIR__ . '/b.php';\n", "b.php": "<?php\n"}, "main:TREE/a.php", probe.Healthy, ""},
 		{"php, a file is gone", phpSubject, map[string]string{"a.php": "<?php\nfunction f() { require_once __DIR__ . '/gone.php'; }\n"}, "main:TREE/a.php", probe.Broken, "gone.php"},
 		{"php, a class is gone", phpSubject, map[string]string{"a.php": "<?php\nuse Acme\\Gone;\n", "vendor/autoload.php": "<?php\n"}, "main:TREE/a.php", probe.Broken, `Acme\Gone`},

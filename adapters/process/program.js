@@ -88,11 +88,30 @@
     }
   };
 
+  // sure blanks out the blocks of a source that a try or a condition guards, unless it asks whether this is the program.
+  const sure = (source) => {
+    const blank = (text) => text.replace(/[^\n]/g, ' ');
+    // Strings, comments and expressions have braces that open nothing.
+    const bare = source.replace(/\/\/.*|\/\*[^]*?\*\/|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\[^]|[^`\\])*`|(?<=[=(,:[!&|?{};]\s*)\/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\//g, blank);
+    const guard = /\b(?:try|else|(?:if|while|switch|catch)\s*\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\))\s*\{/g;
+    const pieces = [];
+    let done = 0;
+    for (let m; (m = guard.exec(bare));) {
+      if (m[1] && /require\.main|import\.meta/.test(m[1])) continue;
+      let at = guard.lastIndex;
+      for (let open = 1; open && at < bare.length; at++) open += bare[at] === '{' ? 1 : bare[at] === '}' ? -1 : 0;
+      pieces.push(source.slice(done, guard.lastIndex), blank(source.slice(guard.lastIndex, at)));
+      done = at;
+      guard.lastIndex = at - 1; // an else stands behind the brace
+    }
+    return pieces.join('') + source.slice(done);
+  };
   // check is for the program's own file, which is never run: it has to compile, and what it names of its own code, by a
-  // path, has to load and to have the names that are taken from it. What it takes from packages is theirs.
+  // path, has to load and to have the names that are taken from it. What it takes from packages is theirs, and what stands in
+  // a try or under a condition may be meant to fail.
   const check = async (file) => {
     const source = fs.readFileSync(file, 'utf8').replace(/^#!.*/, '');
-    const plain = source.replace(/^\s*(\/\/.*|\*.*|\/\*.*)$/gm, '');
+    const plain = sure(source).replace(/^\s*(\/\/.*|\*.*|\/\*.*)$/gm, '');
     const from = Module.createRequire(file);
     const esm = isModule(file);
     if (esm) compile(source); else new vm.Script(Module.wrap(source), { filename: file });
@@ -102,14 +121,14 @@
       const found = await load(target, from);
       for (const item of (list ?? '').split(',')) {
         const wanted = item.split(separator)[0].trim();
-        if (/^[\w$]+$/.test(wanted) && !(wanted in Object(found))) {
+        if (!item.includes('=') && /^[\w$]+$/.test(wanted) && !(wanted in Object(found))) {
           throw new SyntaxError(`The requested module '${spec}' does not provide an export named '${wanted}'`);
         }
       }
     };
     const statics = /^\s*(?:import|export)\s+(?:([\w$]+)\s*,?\s*)?(?:\*\s*(?:as\s+[\w$]+\s+)?|\{([^}]*)\}\s*)?(?:from\s*)?(['"])([^'"\n]+)\3/gm;
     for (const m of plain.matchAll(statics)) await take(m[4], m[1] && m[1] !== 'from' ? `default,${m[2] ?? ''}` : m[2], /\sas\s/);
-    const dynamic = /(?:\{([^{}]*)\}\s*=\s*(?:await\s+)?)?\b(?:require|import)\s*\(\s*(['"`])([^'"`$\n]+)\2\s*\)/g;
+    const dynamic = /(?:\{([^{}]*)\}\s*=\s*(?:await\s+)?)?\b(?:require|import)\s*\(\s*(['"`])([^'"`$\n]+)\2\s*\)(?!\s*\.catch\b)/g;
     for (const m of plain.matchAll(dynamic)) await take(m[3], m[1], /[:=]/);
   };
   // An ES module is compiled by a node of its own: this one has no way to do it that runs nothing.

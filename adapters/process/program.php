@@ -67,20 +67,35 @@
     $run = static function (string $file): void {
         require_once $file;
     };
-    // The program's own file is never run: it has to compile, the files that it requires by a literal path have to load, and
-    // the classes that it imports have to be found.
+    // The program's own file is never run: it has to compile, the files that it is sure to require by a literal path have to
+    // load, and the classes that it imports have to be found. What stands under a condition or in a try may be meant to fail.
     $check = static function (string $file) use ($known, $run, $autoloader): void {
         $tokens = token_get_all((string) file_get_contents($file), TOKEN_PARSE);
         $tokens = array_values(array_filter($tokens, static fn ($t) => !is_array($t)
             || !in_array($t[0], [T_WHITESPACE, T_COMMENT, T_DOC_COMMENT], true)));
-        $depth = 0;
+        $unsure = []; // of each open brace, whether a condition or a try opened it
+        $now = false; // whether what comes next stands under one
+        $parens = 0;
         foreach ($tokens as $i => $t) {
-            $depth += $t === '{' ? 1 : ($t === '}' ? -1 : 0);
+            if (is_array($t) && in_array($t[0], [T_CURLY_OPEN, T_DOLLAR_OPEN_CURLY_BRACES], true)) {
+                $unsure[] = false; // in a string
+            } elseif ($t === '{') {
+                $unsure[] = $now;
+                $now = false;
+            } elseif ($t === '}') {
+                array_pop($unsure);
+            }
+            $parens += $t === '(' ? 1 : ($t === ')' ? -1 : 0);
+            if ($t === ';' && $parens === 0) {
+                $now = false;
+            }
             if (!is_array($t)) {
+                $now = $now || $t === '?';
                 continue;
             }
+            $now = $now || in_array($t[0], [T_IF, T_ELSE, T_ELSEIF, T_TRY, T_CATCH, T_SWITCH, T_WHILE, T_FOR, T_FOREACH, T_BOOLEAN_AND, T_BOOLEAN_OR, T_LOGICAL_AND, T_LOGICAL_OR], true);
             $at = $i + 1;
-            if (in_array($t[0], [T_REQUIRE, T_REQUIRE_ONCE], true)) {
+            if (in_array($t[0], [T_REQUIRE, T_REQUIRE_ONCE], true) && !$now && !in_array(true, $unsure, true)) {
                 $at += ($tokens[$at] ?? '') === '(' ? 1 : 0;
                 $here = is_array($tokens[$at] ?? '') && $tokens[$at][0] === T_DIR;
                 $at += $here && ($tokens[$at + 1] ?? '') === '.' ? 2 : 0;
@@ -92,7 +107,7 @@
                         $run($here ? dirname($file) . $target : $target);
                     }
                 }
-            } elseif ($t[0] === T_USE && $depth === 0) {
+            } elseif ($t[0] === T_USE && !$unsure) {
                 $name = $tokens[$at] ?? '';
                 if (is_array($name) && in_array($name[0], [T_STRING, T_NAME_QUALIFIED, T_NAME_FULLY_QUALIFIED], true) && ($tokens[$at + 1] ?? '') !== '{') {
                     $imported[] = ltrim($name[1], '\\');

@@ -26,18 +26,38 @@ lambda do
     say.call("fail #{i} " + text.gsub("\\") { "\\\\" }.gsub("\n") { "\\n" })
     leave.call(1)
   end
-  # The program's own file is never run: it has to compile, and what it requires by a literal name has to load.
+  # The program's own file is never run: it has to compile, and what it is sure to require by a literal name has to load.
+  # What stands under a condition or beside a rescue may be meant to fail.
+  literal = lambda do |args|
+    args = args[1] while args.is_a?(Array) && %i[arg_paren args_add_block].include?(args[0])
+    text = args.is_a?(Array) && args.size == 1 ? args[0] : nil
+    text[1][1][1] if text.is_a?(Array) && text[0] == :string_literal && text[1].size == 2 && text[1][1][0] == :@tstring_content
+  end
+  follow = lambda do |node, file|
+    return unless node.is_a?(Array)
+    case node[0]
+    when :if, :if_mod
+      return unless node[1].flatten.include?("__FILE__") # run as the program, as it is
+    when :unless, :unless_mod, :elsif, :else, :ifop, :case, :while, :while_mod, :until, :until_mod, :rescue_mod, :binary
+      return
+    when :bodystmt
+      return if node[2]
+    when :command
+      name, args = node[1], node[2]
+    when :method_add_arg
+      name, args = node[1][1], node[2] if node[1][0] == :fcall
+    end
+    if name && (wanted = literal.call(args))
+      require(File.expand_path(wanted, File.dirname(file))) if name[1] == "require_relative"
+      require(wanted) if name[1] == "require"
+    end
+    node.each { |n| follow.call(n, file) }
+  end
   check = lambda do |file|
     source = File.binread(file).force_encoding(Encoding::UTF_8)
     RubyVM::InstructionSequence.compile(source, file, file) if defined?(RubyVM::InstructionSequence)
-    source.split(/^__END__$/, 2)[0].each_line do |line|
-      next if line =~ /\brescue\b/
-      if line =~ /^\s*require_relative[\s(]+(["'])([^"'#]+)\1/
-        require(File.expand_path($2, File.dirname(file)))
-      elsif line =~ /^\s*require[\s(]+(["'])([^"'#]+)\1/
-        require($2)
-      end
-    end
+    require "ripper"
+    follow.call(Ripper.sexp(source, file), file)
   end
 
   say.call("up")
