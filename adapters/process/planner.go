@@ -48,6 +48,7 @@ func (p PythonPlanner) Plan(r run.Run, v classify.Verdict) (probe.Plan, bool) {
 	if r.Runtime == nil || r.Runtime.Name != freshimport.Name {
 		return probe.Plan{}, false
 	}
+	r, v = current(r, v)
 	d := freshimport.Death{Verdict: v, Dir: r.Recipe.Dir, Exists: func(m string) bool { return p.exists(r, m) }}
 	if prog, err := Resolve(r.Recipe); err == nil && prog != nil {
 		d.Entry = prog.Entry

@@ -34,6 +34,7 @@ func (p InterpreterPlanner) Plan(r run.Run, v classify.Verdict) (probe.Plan, boo
 	if r.Runtime == nil || r.Runtime.Name != p.Dialect.Name {
 		return probe.Plan{}, false
 	}
+	r, v = current(r, v)
 	d := freshimport.Death{Verdict: v, Dir: r.Recipe.Dir, Exists: func(m string) bool { return unitFile(r, m) != "" }}
 	if prog, err := Resolve(r.Recipe); err == nil && prog != nil {
 		d.Entry = prog.Entry
@@ -160,6 +161,7 @@ var _ restart.Planner = CommandPlanner{}
 
 // Plan implements restart.Planner.
 func (p CommandPlanner) Plan(r run.Run, v classify.Verdict) (probe.Plan, bool) {
+	r, v = current(r, v)
 	program, ok := commandPath(p.Command, r.Recipe.Dir, r.Recipe.Env)
 	files := unitFiles(r, v)
 	if !ok || len(files) == 0 {
@@ -182,6 +184,7 @@ var _ restart.Planner = ELFPlanner{}
 
 // Plan implements restart.Planner.
 func (ELFPlanner) Plan(r run.Run, v classify.Verdict) (probe.Plan, bool) {
+	r, v = current(r, v)
 	program := ""
 	if r.Runtime != nil {
 		program = r.Runtime.Interpreter
