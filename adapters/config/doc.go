@@ -22,7 +22,8 @@
 //	  storm_max_per_30m: 20
 //	  project: default
 //	  workspaces: []                  # folders of user code
-//	  probe_command: [perl, -c]       # tries a file of a root of runtime "command"; exit code 0: it loads; default: none
+//	  probe_command: [perl, -c]       # tries a file of a root of runtime "command", which may be the program's own: it must
+//	                                  # not run it; exit code 0: it loads; default: none
 //	  notifiers: [terminal]           # terminal, log, {kind: inbox, dir: DIR}
 //	  packs: []                       # files of failure signatures, see package classify/pack
 //	  roots:                          # managed code
