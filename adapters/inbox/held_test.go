@@ -1,45 +1,25 @@
 package inbox_test
 
 import (
-	"errors"
+	"context"
 	"testing"
-	"testing/synctest"
 
 	"github.com/mulligan-dev/mulligan/adapters/inbox"
-	"github.com/mulligan-dev/mulligan/internal/durable"
+	"github.com/mulligan-dev/mulligan/internal/faultfs"
 	"github.com/mulligan-dev/mulligan/notify"
 )
 
-// TestHeldForEver: whoever is stopped in the middle of a change holds up the others for a minute, and then they say which lock
-// it is.
+// TestHeldForEver: the inbox is given up like every other file that a stopped process keeps.
 //
 // Seen to fail: without the bound.
 func TestHeldForEver(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		d, err := durable.System{}.Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer d.Close()
-		lock, err := d.Lock(".lock")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer lock.Close()
-		if ok, err := lock.Try(false); err != nil || !ok {
-			t.Fatal(ok, err)
-		}
+	faultfs.GivesUp(t, ".lock", func(ctx context.Context, dir string) error {
 		box, err := inbox.New(inbox.Config{Dir: dir})
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		defer box.Close()
-		err = box.Notify(t.Context(), notify.PauseRow(notify.PauseFacts{Reason: "storm_loop"}))
-		var held *durable.HeldError
-		if !errors.As(err, &held) || held.Path != dir+"/.lock" {
-			t.Errorf("%v", err)
-		}
+		return box.Notify(ctx, notify.PauseRow(notify.PauseFacts{Reason: "storm_loop"}))
 	})
 }

@@ -1,11 +1,10 @@
 package boot
 
 import (
-	"errors"
+	"context"
 	"testing"
-	"testing/synctest"
 
-	"github.com/mulligan-dev/mulligan/internal/durable"
+	"github.com/mulligan-dev/mulligan/internal/faultfs"
 )
 
 // TestHeldForEver: whoever is stopped in the middle of a change holds up the others for a minute, and then they say which lock
@@ -14,30 +13,12 @@ import (
 // Seen to fail: without the bound.
 func TestHeldForEver(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		d, err := durable.System{}.Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer d.Close()
-		lock, err := d.Lock("outbox.lock")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer lock.Close()
-		if ok, err := lock.Try(false); err != nil || !ok {
-			t.Fatal(ok, err)
-		}
+	faultfs.GivesUp(t, "outbox.lock", func(ctx context.Context, dir string) error {
 		box, err := OpenOutbox(dir)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		defer box.Close()
-		err = box.Withdraw(t.Context(), "r1")
-		var held *durable.HeldError
-		if !errors.As(err, &held) || held.Path != dir+"/outbox.lock" {
-			t.Errorf("%v", err)
-		}
+		return box.Withdraw(ctx, "r1")
 	})
 }
