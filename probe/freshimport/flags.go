@@ -30,7 +30,9 @@ func (f *flagSet) take(letter byte, value string) {
 	case 'I', 'E', 'P', 's', 'S', 'B', 'O', 'R', 'b', '3':
 		f.kept = append(f.kept, "-"+string(letter))
 	case 'Q':
-		f.kept = append(f.kept, "-Q"+value)
+		if value != "" { // the interpreter refuses it
+			f.kept = append(f.kept, "-Q"+value)
+		}
 	case 'X':
 		// What only reports would fill the output.
 		if name, _, _ := strings.Cut(value, "="); name != "importtime" && name != "showrefcount" && name != "presite" {
