@@ -100,6 +100,16 @@ func TestServiceBootsBesideADamagedPage(t *testing.T) {
 	if err := after.s.Abort(t.Context(), lost[0], "enough"); !errors.As(err, &bad) || !mends(err) {
 		t.Errorf("a change of one that is lost: %v", err)
 	}
+	// A head that grows may have SQLite divide its page anew with the pages beside it. So what lies next to the damage may be
+	// read, and not always changed.
+	beside := func(name string) bool {
+		at := slices.Index(names, name)
+		return slices.ContainsFunc(lost, func(l string) bool { return slices.Index(names, l)-at <= 8 && at-slices.Index(names, l) <= 8 })
+	}
+	good = slices.DeleteFunc(good, beside)
+	if len(good) == 0 {
+		t.Fatal("all sessions lie beside the damage")
+	}
 	// In one transaction with others it fails none of them.
 	var all sync.WaitGroup
 	for _, name := range append(good, lost...) {
@@ -123,7 +133,9 @@ func TestServiceBootsBesideADamagedPage(t *testing.T) {
 		want = append(want, "unreadable: "+name+" in agents.db, table sessions")
 	}
 	slices.Sort(want)
-	after.until(want...)
+	after.untilBut(func(note string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return strings.Contains(note, n) && beside(n) && !slices.Contains(lost, n) })
+	}, want...)
 	if err := errors.Join(c.Close(), <-over); err != nil {
 		t.Error(err)
 	}
