@@ -24,7 +24,7 @@ func Scratch(in, prefix string) (dir string, remove func(), err error) {
 		in = os.TempDir()
 	}
 	sweepScratch(in, prefix)
-	for range 10 {
+	for range 100 {
 		dir, err = os.MkdirTemp(in, prefix)
 		if err != nil {
 			return "", nil, err
