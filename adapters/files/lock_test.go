@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,7 +26,8 @@ func asIs(s storm.State, _ stamp.Time) (storm.State, error) { return s, nil }
 func TestStoppedProcessIsNamed(t *testing.T) {
 	t.Parallel()
 	dir := home(t).Dir()
-	p := spawn(t, dir, "stop", "")
+	goOn := filepath.Join(t.TempDir(), "go-on")
+	p := spawn(t, dir, "stop", goOn)
 	p.begin()
 	p.expect(t, "changing")
 	stat := fmt.Sprintf("/proc/%d/stat", p.Process.Pid)
@@ -34,7 +36,8 @@ func TestStoppedProcessIsNamed(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("it is not stopped")
+			b, err := os.ReadFile(stat)
+			t.Fatalf("it is not stopped: %q, %v", b, err)
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -70,7 +73,7 @@ func TestStoppedProcessIsNamed(t *testing.T) {
 			t.Errorf("who only reads is held up: %v", err)
 		}
 	})
-	if err := p.Process.Signal(syscall.SIGCONT); err != nil {
+	if err := errors.Join(os.WriteFile(goOn, nil, 0o600), p.Process.Signal(syscall.SIGCONT)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := openIn(t, dir).Breaker().UpdateState(t.Context(), asIs); err != nil {

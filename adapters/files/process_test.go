@@ -113,11 +113,18 @@ var roles = map[string]func(h *files.Home, arg string) error{
 			}
 		}
 	},
-	// stop is stopped in the middle of a change of the breaker's state.
-	"stop": func(h *files.Home, _ string) error {
+	// stop is stopped in the middle of a change of the breaker's state, and again by whatever continues it, until a file is there.
+	"stop": func(h *files.Home, arg string) error {
 		_, err := h.Breaker().UpdateState(context.Background(), func(s storm.State, _ stamp.Time) (storm.State, error) {
 			fmt.Println("changing")
-			return s, syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			for {
+				if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+					return s, err
+				}
+				if _, err := os.Stat(arg); err == nil {
+					return s, nil
+				}
+			}
 		})
 		return err
 	},
