@@ -30,15 +30,9 @@ func TestStoppedProcessIsNamed(t *testing.T) {
 	p := spawn(t, dir, "stop", goOn)
 	p.begin()
 	p.expect(t, "changing")
-	stat := fmt.Sprintf("/proc/%d/stat", p.Process.Pid)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if b, err := os.ReadFile(stat); err == nil && strings.Contains(string(b), ") T ") {
-			break
-		}
-		if time.Now().After(deadline) {
-			b, err := os.ReadFile(stat)
-			t.Fatalf("it is not stopped: %q, %v", b, err)
-		}
+	var is syscall.WaitStatus
+	if _, err := syscall.Wait4(p.Process.Pid, &is, syscall.WUNTRACED, nil); err != nil || !is.Stopped() {
+		t.Fatalf("it is not stopped: %v, %v", is, err)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		h, err := files.Open(files.Config{Dir: dir})

@@ -22,12 +22,12 @@ func TestScratchSweeps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"a-left/work/deep", "b-other"} {
+	for _, dir := range []string{"a-left/in/deep", "b-other"} {
 		if err := os.MkdirAll(filepath.Join(in, dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, file := range []string{filepath.Join(in, "a-left/work/file"), filepath.Join(in, "a-file"), filepath.Join(kept, "file")} {
+	for _, file := range []string{filepath.Join(in, "a-left/in/file"), filepath.Join(in, "a-file"), filepath.Join(kept, "file")} {
 		if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
